@@ -242,7 +242,8 @@ class Cluster(NodesByName[_Member]):
         return self._answer(name, ref, method, timeout_s, own_errors=True)
 
     def submit(self, name: str, method: str, *args: Any, **kwargs: Any) -> Submitted:
-        """Call the node's method without waiting. The future's `result` raises Ray's exceptions."""
+        """Call the node's method without waiting. If the call fails, the future's `result` raises Ray's exception (such
+        as RayTaskError); if the alarm rings first, `result` raises the alarm's reason."""
         future: concurrent.futures.Future[Any] = self._running(name).handle.call.remote(method, args, kwargs).future()
         return future if self._alarm is None else _Alarmed(future, self._alarm)
 

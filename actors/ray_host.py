@@ -62,7 +62,7 @@ class RayHost:
         self._left = ExitStack()
 
     def start(self) -> RayHost:
-        """Start Ray. Raises ClusterError if Ray does not start, or another Ray runs in this process."""
+        """Start Ray. Raises ClusterError if Ray does not start, or if other code in this process runs Ray already."""
         if self._folder is not None:
             return self
         sweep()

@@ -98,7 +98,8 @@ class Alarm:
         self._lock = threading.Lock()
 
     def ring(self, reason: BaseException) -> None:
-        """Ring the alarm with this reason. An alarm that rings already keeps its first reason."""
+        """Ring the alarm: each thread that waits for the alarm raises this exception. Only the first call has an
+        effect."""
         with self._lock:
             if not self._rung.done():
                 self._rung.set_exception(reason)

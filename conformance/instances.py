@@ -43,7 +43,8 @@ def clients_of(watched: Sequence[Watched]) -> dict[str, list[Watched]]:
 
 
 def clients_in(watched: Sequence[Watched]) -> int:
-    """Return the largest number of clients that a process has by its heartbeats; 0 without heartbeats."""
+    """Return how many clients a process of the program has, by the clientIDs in heartbeats: the largest number of all
+    processes; 0 without heartbeats."""
     return max((len({found for asked in one.of(Asked) for found in ids_of(asked)}) for one in watched), default=0)
 
 

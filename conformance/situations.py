@@ -131,7 +131,7 @@ class Situation:
 
 def _dies(name: str, says: str, behaviour: Behaviour) -> Situation:
     steps = (SituationStep(5.0, Target.CHOSEN, behaviour, after_poll=True),)
-    return Situation(name, f"after a poll of routes the NameServer in use {says}", AFTER_POLL_S, steps)
+    return Situation(name, f"after a route poll the NameServer in use {says}", AFTER_POLL_S, steps)
 
 
 def _chosen(name: str, says: str, behaviour: Behaviour, *, for_s: float = 75.0) -> Situation:
@@ -148,13 +148,13 @@ def _broker(
     after_poll: bool = False,
 ) -> Situation:
     step = SituationStep(8.0, Target.BROKER, behaviour, None if behaviour else KILL, after_poll)
-    when = "after a poll of routes" if after_poll else "8 s after the start"
+    when = "after a route poll" if after_poll else "8 s after the start"
     return Situation(name, f"{when} the broker in use {says}", for_s, (step, *more))
 
 
 def _one_of_two_consumers(name: str, says: str, do: str) -> Situation:
     steps = (SituationStep(40.0, Target.CLIENT, do=do),)
-    return Situation(name, f"of two consumers of a group one is {says} after 40 s", 90.0, steps, Role.CONSUMER, 2)
+    return Situation(name, f"one of two consumers of a group is {says} after 40 s", 90.0, steps, Role.CONSUMER, 2)
 
 
 _ALL: tuple[Situation, ...] = (
@@ -169,13 +169,13 @@ _ALL: tuple[Situation, ...] = (
     ),
     Situation(
         "read_only",
-        "the brokers may only be read (brokerPermission=4), so that each send asks for the route, and gets it",
+        "the brokers are read-only (brokerPermission=4), so each send looks up the route, and gets the route",
         25.0,
         read_only=True,
     ),
     _dies("refused", "closes its connections and refuses new ones", REFUSES),
     _dies("syn_dropped", "closes its connections and drops SYNs", DROPS_SYNS),
-    _dies("black_hole", "goes silent on what is connected and drops SYNs", BLACK_HOLE),
+    _dies("black_hole", "answers nothing on its connections, and drops SYNs", BLACK_HOLE),
     _dies("silent", "accepts and never answers", SILENT),
     _chosen("closed", "closes its connections once", CLOSES_ONCE, for_s=130.0),  # who goes back after 60 s has done so
     _chosen("reset", "resets its connections once", RESETS_ONCE),
@@ -193,9 +193,8 @@ _ALL: tuple[Situation, ...] = (
     ),
     Situation(
         "one_unreachable",
-        "neither of two NameServers knows a route of the topic, so that each send asks; 5 s after the start the "
-        "one that is not in use drops SYNs, and the one in use closes its connections and refuses for 1 s "
-        "(apache/rocketmq#7056)",
+        "neither of two NameServers has a route of the topic, so each send asks; 5 s after the start the NameServer in "
+        "use closes its connections and refuses for 1 s, and the other NameServer drops SYNs (apache/rocketmq#7056)",
         29.0,  # three look-ups of 6 s, Go's, and before the second round of anybody's poll
         steps=(
             SituationStep(5.0, Target.OTHERS, DROPS_SYNS),
@@ -216,7 +215,7 @@ _ALL: tuple[Situation, ...] = (
     Situation("empty", "no NameServer knows a route of the topic", 15.0, has_topic=False),
     Situation(
         "list_changes",
-        "the list by HTTP loses the NameServer in use and gains another",
+        "the NameServer in use leaves the list by HTTP, and another NameServer joins the list",
         2 * LIST_PERIOD_S - 60.0,
         steps=(SituationStep(20.0, Target.LIST, do=NAME_SERVER_LIST),),
         by_http=True,

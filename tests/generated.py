@@ -31,15 +31,15 @@ ROOT = Path(__file__).parents[1]
 
 
 QUESTIONS = {
-    Group.ROUTES: "is what NameServers have, and answer, true?",
-    Group.CLIENT_ROUTES: "do clients follow it?",
+    Group.ROUTES: "are the NameServers' routes and answers true?",
+    Group.CLIENT_ROUTES: "do clients follow the NameServers' routes?",
     Group.NAME_SERVERS: "which NameServers do clients ask?",
     Group.MESSAGES: "are messages lost, late or out of order?",
     Group.CONSUMING: "who consumes what, how far, how often?",
     Group.SERVICE: "does the cluster answer, and how soon after a fault?",
-    Group.TIMERS: "is each period what it is set to?",
-    Group.BY_HAND: "do commands of an operator take effect?",
-    Group.EXERCISED: "did the experiment happen?",
+    Group.TIMERS: "does each timer run at its configured period?",
+    Group.BY_HAND: "do an operator's commands take effect?",
+    Group.EXERCISED: "did the faults happen, and did the clients work?",
 }
 
 

@@ -62,15 +62,15 @@ def _text(_: click.Context, __: click.Parameter, value: str | None) -> str | Non
     try:
         value.encode()
     except UnicodeEncodeError as exc:
-        raise click.BadParameter("it is not UTF-8") from exc
+        raise click.BadParameter("the value is not UTF-8") from exc
     if not value.strip():
-        raise click.BadParameter("it is empty")
+        raise click.BadParameter("the value is empty")
     return value.strip()
 
 
 def _address(_: click.Context, __: click.Parameter, value: tuple[Address, ...] | None) -> Address | None:
     if value is not None and len(value) > 1:
-        raise click.BadParameter("it is several; expected one host:port")
+        raise click.BadParameter("several addresses are given; expected one host:port")
     return value[0] if value else None
 
 
@@ -450,7 +450,7 @@ def parsed(text: str) -> Address:
     try:
         return Address.parse(text)
     except ValueError as exc:
-        raise HarnessError(f"a broker registered what cannot be dialled: {exc}") from exc
+        raise HarnessError(f"a broker registered an invalid address: {exc}") from exc
 
 
 def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

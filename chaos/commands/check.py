@@ -26,7 +26,7 @@ from .options import SPARK_MASTER, check_names, engine_asked, engine_option, ful
 def check(
     run_dir: tuple[str, ...], engine: str | None, spark_master: str | None, checks: str | None, **shown: Any
 ) -> None:
-    """Judge recorded histories again.
+    """Judge the recorded history of each RUN_DIR again.
 
     RUN_DIR is a run folder, a folder of Parquet files, or another place that Spark can read: hdfs://..., s3a://....
     Spark judges all histories if Spark is installed, also the small ones of the virtual clock. For a small history

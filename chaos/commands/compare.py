@@ -27,13 +27,13 @@ def compare(
 ) -> None:
     """Test whether two runs, configurations or versions differ in recovery time, availability or staleness.
 
-    A and B are run folders, imports, folders that contain run folders or imports, or scenarios. A scenario is run for
-    the comparison, on the virtual clock; two scenarios get the same seeds. Five runs on each side are enough for all
-    metrics. A run folder is run again if a setting is changed (`--set`). If B is not given, both sides are A, each with
-    the changes of its own options (`--set-a`, `--set-b`). The output has the metrics of A and B, the measured
-    registration periods, and the verdicts of each check; further lines say whether the routes at the end differ, and
-    how the clients differ. Exit status: 0 no metric differs, 1 a metric differs, 3 there are too few runs to decide a
-    metric.
+    A and B are run folders, imports, folders that contain run folders or imports, or scenarios. `compare` runs a
+    scenario on the virtual clock (`--runs` times), and two scenarios with the same seeds. Five runs on each side are
+    enough for all metrics. `compare` reads a recorded run, but repeats the run if a setting is changed (`--set`). If B
+    is not given, both sides are A: one side has the changes of `--set-a`, the other side the changes of `--set-b`. The
+    output has the metrics of A and B, the measured registration periods, and the verdicts of each check. Further lines
+    say whether the routes at the end differ, and how the clients differ. Exit status: 0 no metric differs, 1 a metric
+    differs, 3 there are too few runs to decide a metric.
 
     \b
     nemesrv compare runs/before runs/after

@@ -42,7 +42,7 @@ def _rules(_context: click.Context, _parameter: click.Parameter, incomplete: str
     "--profile",
     metavar="NAME|FILE",
     shell_complete=_profiles,
-    help="Client profile (expected behaviour) with which CMD is compared (default: CMD is only measured).",
+    help="Client profile (expected behaviour) with which the program CMD is compared (default: no comparison).",
 )
 @click.option("--name-servers", type=WholeNumber(2, 9), default=3, show_default=True, help="Number of NameServers.")
 @click.option("--brokers", type=WholeNumber(2, 8), default=2, show_default=True, help="Number of brokers.")
@@ -51,14 +51,14 @@ def _rules(_context: click.Context, _parameter: click.Parameter, incomplete: str
     type=WholeNumber(1, 2000),
     default=60,
     show_default=True,
-    help="How many times CMD is started to count which NameServer CMD asks first.",
+    help="How many times the program CMD is started to count which NameServer CMD asks first.",
 )
 @click.option(
     "--repeats",
     type=WholeNumber(1, 100),
     default=1,
     show_default=True,
-    help="How many times each situation but `starts` is run. Rules such as list_order and next can need more than 1.",
+    help="How many times each situation except `starts` is run. The rules list_order and next can need more than 1.",
 )
 @click.option(
     "--profile-rocketmq",
@@ -66,14 +66,14 @@ def _rules(_context: click.Context, _parameter: click.Parameter, incomplete: str
     type=click.Choice(["4.9", "5.x"]),
     default="4.9",
     show_default=True,
-    help="RocketMQ version of the NameServers and brokers to which CMD connects.",
+    help="RocketMQ version of the NameServers and brokers to which the program CMD connects.",
 )
 @click.option("--rules", metavar="NAMES", shell_complete=_rules, help="Rules to measure, as NAME,NAME (default: all).")
 @click.option(
     "--write-profile",
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the measured behaviour of CMD into this file, as a client profile for --profile.",
+    help="Write the measured behaviour of the program CMD into this file, as a client profile for --profile.",
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for results (default: runs/conform/TIMESTAMP).")
 @click.option("--seed", type=WholeNumber(0), default=0, show_default=True, help="Seed of the servers' random choices.")
@@ -94,11 +94,11 @@ def conform(
 ) -> None:
     """Measure from outside how CMD's RocketMQ client picks a NameServer and stops using dead servers.
 
-    CMD is any program with a RocketMQ client. CMD is started many times, while NameServers and brokers refuse, hang,
-    vanish and return, and nemesrv observes the connections and requests of CMD. CMD must send messages (or receive
-    them, if NEMESRV_ROLE is consumer) until SIGTERM. CMD finds its settings in the environment variables NAMESRV_ADDR,
-    ROCKETMQ_NAMESRV_ADDR, NEMESRV_TOPIC, NEMESRV_GROUP and NEMESRV_ROLE. In ARGS, {namesrv}, {namesrv_file} (a file
-    with the list), {namesrv_http}, {topic}, {group} and {role} are replaced by their values.
+    CMD is any program with a RocketMQ client. nemesrv starts CMD many times, in different situations: NameServers and
+    brokers refuse, hang, vanish or return. nemesrv observes the connections and requests of CMD. CMD must send messages
+    (or receive messages, if NEMESRV_ROLE is consumer) until SIGTERM. CMD finds its settings in the environment
+    variables NAMESRV_ADDR, ROCKETMQ_NAMESRV_ADDR, NEMESRV_TOPIC, NEMESRV_GROUP and NEMESRV_ROLE. In ARGS, {namesrv},
+    {namesrv_file} (a file with the list), {namesrv_http}, {topic}, {group} and {role} are replaced by their values.
 
     \b
     nemesrv conform -- ./my-client

@@ -11,9 +11,9 @@ from .options import json_option
 @click.command()
 @json_option
 def defects(as_json: bool) -> None:
-    """List the planted defects, each with what it makes wrong.
+    """List the defects that `nemesrv run --defect` can plant, and what each defect makes wrong.
 
-    A planted defect is a bug that nemesrv puts into its own nodes to prove that the checks find the bug. The command
+    A defect is a bug that nemesrv plants in its own nodes to prove that the checks find the bug. The command
     below each defect runs a scenario with the defect, and the checks find the defect. `--json` also names the checks
     that must find each defect.
     """

@@ -54,16 +54,16 @@ def doctor(
     """
     if name_servers is not None:
         if not name_servers:
-            raise click.BadParameter("it is empty; expected host:port, several with ; between them", param_hint="-n")
+            raise click.BadParameter("no address; expected host:port, several with ; between them", param_hint="-n")
         for option, given in (("--topic", topic), ("--zone", zones), ("--offset", offsets)):
             if given:
-                raise click.BadParameter("is of logs, and -n asks servers", param_hint=option)
+                raise click.BadParameter("this option is for LOGS; with -n no logs are read", param_hint=option)
         if len(what) != 1 or not what[0].strip():
-            wrong = "with -n one TOPIC is asked for" if len(what) > 1 else "it is empty"
+            wrong = "with -n only one TOPIC is allowed" if len(what) > 1 else "the topic's name is empty"
             raise click.BadParameter(wrong, param_hint="TOPIC")
         sys.exit(_asked(what[0].strip(), name_servers, brokers, group, as_json=as_json))
     if brokers or group is not None:
-        raise click.BadParameter("asks servers: name NameServers with -n", param_hint="-b" if brokers else "-g")
+        raise click.BadParameter("this option needs -n, which names NameServers", param_hint="-b" if brokers else "-g")
     sys.exit(_read(what, topic, zones, offsets, as_json=as_json))
 
 

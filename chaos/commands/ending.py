@@ -135,7 +135,7 @@ def explain(exc: BaseException) -> tuple[int | str | None, str]:
 def _of_the_machine(exc: BaseException) -> str:
     """Return the line for a resource that the machine lacks or forbids; "" for anything else."""
     if isinstance(exc, MemoryError) or (isinstance(exc, OSError) and exc.errno == errno.ENOMEM):
-        return "memory ran out: end other programs, or give this one more"
+        return "memory ran out: end other programs, or give nemesrv more memory"
     if not isinstance(exc, OSError):
         return ""
     where = f" at {exc.filename}" if exc.filename else ""
@@ -144,7 +144,7 @@ def _of_the_machine(exc: BaseException) -> str:
     if exc.errno in (errno.EMFILE, errno.ENFILE):
         return f"no more files may be opened{where}: allow more with `ulimit -n 4096`"
     if exc.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return f"it may not be used{where}: {exc.strerror}; change its rights, or name another folder with --out"
+        return f"no permission{where}: {exc.strerror}; change the rights of the file, or name another folder with --out"
     return ""
 
 

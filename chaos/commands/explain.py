@@ -11,7 +11,7 @@ from .options import implementation_option, json_option, scenario_names, set_opt
 @set_option
 @json_option
 def explain(scenario: str, implementation: str | None, sets: tuple[str, ...], as_json: bool) -> None:
-    """Show which routes each NameServer must, may and must not have, and when. No node is started.
+    """Show which routes each NameServer must, may and must not have in SCENARIO, and when. `explain` starts no node.
 
     \b
     nemesrv explain broker-partition

@@ -25,7 +25,8 @@ CALL_LIMIT_S = 120.0
     "--for", "for_s", type=Number(min=0, min_open=True), help="Seconds of RocketMQ time after which the fault ends."
 )
 @click.option(
-    "--stream", help="Faulty direction: upstream (from the node that connects), downstream (to it) or both (default)."
+    "--stream",
+    help="Direction: upstream (from the node that connects), downstream (to that node) or both (default).",
 )
 @click.option("--latency-ms", type=Number(0), help="Only for the fault `latency`: delay in milliseconds.")
 @click.option("--jitter-ms", type=Number(0), help="Only for `latency`: largest random change in ms (default: 0).")
@@ -47,7 +48,7 @@ def fault(
     nemesrv fault latency "external <-> ns-1" --latency-ms 500
     nemesrv fault kill ns-1            (other faults: stop, pause; restart and resume end them)
     nemesrv fault lose_host b --for 90 (other faults: isolate_host, pause_host; return_host ends them)
-    nemesrv fault heal                 (all faults of links; heal LINK: those of LINK; heal black_hole-1: this fault)
+    nemesrv fault heal                 (end all faults of links; heal LINK: LINK's faults; heal black_hole-1: one fault)
     nemesrv fault list
 
     Exit status: 0 done, 2 DO is not possible (now, or in this cluster), 4 DO failed, or no cluster of `nemesrv up`

@@ -22,7 +22,7 @@ def namesrv(config_file: str | None, listen_port: int | None) -> None:
 
 
 @click.command()
-@click.option("-n", "namesrv_addr", required=True, help='Addresses of the NameServers, as "host:port;host:port".')
+@click.option("-n", "namesrv_addr", required=True, help='NameServers to register with: "host:port;host:port".')
 @click.option("-c", "config_file", help="Properties file with RocketMQ's settings (default: RocketMQ's defaults).")
 def broker(namesrv_addr: str, config_file: str | None) -> None:
     """Run one broker in this process, without Ray."""

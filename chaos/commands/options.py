@@ -174,8 +174,8 @@ set_option = click.option(
     "sets",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Change a key of the scenario, for example settle_s=90, timeline.0.at_s=30 or brokers.forceRegister=false. "
-    "May be repeated.",
+    help="Change a key of the scenario, for example settle_s=90, timeline.0.at_s=30 (the first entry) or "
+    "brokers.forceRegister=false. May be repeated.",
 )
 
 implementation_option = click.option(

@@ -51,8 +51,8 @@ EXIT_STATUS = {"again": 0, "in part": 1, "not": 1, "nothing": 3}
     multiple=True,
     metavar="KEY=VALUE",
     help="Replay once more with a changed setting, for example cluster.profile=5.x or pollNameServerInterval=10000, "
-    "and report the difference. Each --vary makes one more run, and can change several settings: 'KEY=VALUE "
-    "KEY=VALUE'. May be repeated.",
+    "and report how the two replays differ. Each --vary makes one more run, and can change several settings: "
+    "'KEY=VALUE KEY=VALUE'. May be repeated.",
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Run folder to write (default: runs/SCENARIO/TIMESTAMP).")
 @click.option("-q", "--quiet", is_flag=True, help="Print no progress on stderr.")

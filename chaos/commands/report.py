@@ -10,7 +10,7 @@ from ..errors import HarnessError
 
 @click.command()
 @click.argument("run_dir", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout instead of the path of report.html.")
+@click.option("--json", "as_json", is_flag=True, help="Print the path, seed and verdicts as JSON on stdout.")
 def report(run_dir: Path, as_json: bool) -> None:
     """Write report.html and junit.xml of a run again from the run's verdicts, and print the path of report.html."""
     from ..experiment.run_folder import RunFolder

@@ -12,9 +12,9 @@ from .options import json_option, scenario_names
 
 _TITLES = {
     "": "",
-    "drills": "Field drills, beside what was measured on real clusters (docs/drills.md):",
+    "drills": "Field drills, which were also run on real clusters (docs/drills.md):",
     "upgrades": "Upgrades of Apache's servers and clients (docs/apache.md):",
-    "roles": "Roles that Apache's brokers alone have (docs/apache.md):",
+    "roles": "Roles that only Apache's brokers have (docs/apache.md):",
     "selftest": "Scenarios in which planted defects are found (nemesrv defects):",
 }
 

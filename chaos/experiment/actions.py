@@ -106,8 +106,8 @@ _AT_ONCE_S = 0.05
 
 @dataclass(slots=True)
 class LastFaults:
-    """Finds faults that begin with the timeline's last entry and end only because the timeline ends. Without
-    LastFaults, a run could be VALID though the timeline's last fault was never in force."""
+    """Finds faults that begin with the timeline's last entry and end only because the timeline ends. Such a fault lasts
+    0 s, and is recorded as not done, so that the run is not VALID."""
 
     _ids: tuple[str, ...] = ()
     _at_s: float = float("-inf")

@@ -159,26 +159,26 @@ class LoseHost(HostAction):
     """Kills the nodes of a host in such a way that peers get no answer and see no connection close."""
 
     do: Literal["lose_host"] = "lose_host"
-    consists_of = "`black_hole` of every link between a node of it and one of another host, then `kill` of its nodes"
+    consists_of = "`black_hole` of every link between the host and another host, then `kill` of the host's nodes"
 
 
 class IsolateHost(HostAction):
     """Cuts a host off from all other hosts. The nodes of an isolated host keep running and reach one another."""
 
     do: Literal["isolate_host"] = "isolate_host"
-    consists_of = "`black_hole` of every link between a node of it and one of another host"
+    consists_of = "`black_hole` of every link between the host and another host"
 
 
 class PauseHost(HostAction):
     do: Literal["pause_host"] = "pause_host"
-    consists_of = "`pause` of its nodes"
+    consists_of = "`pause` of the host's nodes"
 
 
 class ReturnHost(HostAction):
     """Ends lose_host, isolate_host or pause_host."""
 
     do: Literal["return_host"] = "return_host"
-    consists_of = "`heal` of that `black_hole`, then `restart` or `resume` of its nodes"
+    consists_of = "`heal` of that `black_hole`, then `restart` or `resume` of the host's nodes"
 
 
 AnyHostAction = LoseHost | IsolateHost | PauseHost | ReturnHost

@@ -127,7 +127,8 @@ class FrontConnection:
                 self.client.pause()
 
     async def first_bytes(self) -> bytes:
-        """Return the client's first bytes once they are enough to recognize the client, or the client sends no more."""
+        """Return the client's first bytes: enough for `front.leads` to choose a server (`tells_by`), or all bytes if
+        the client sends no more."""
         while not self.ended and not self.client.is_done and not self._front.tells_by(b"".join(self._early)):
             self._begun = asyncio.get_running_loop().create_future()
             await self._begun

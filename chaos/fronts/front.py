@@ -107,7 +107,7 @@ class Front:
         return await self.upstream() if callable(self.upstream) else self.upstream
 
     async def behave(self, behaviour: Behaviour) -> None:
-        """Change the front's behaviour at once, for open connections, too."""
+        """Change the behaviour of the front (the proxy before one server) at once, also for open connections."""
         self.behaviour = behaviour
         for port in self._ports:
             port.behave(behaviour.dials)

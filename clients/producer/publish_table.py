@@ -36,7 +36,7 @@ class QueueRing:
         self._index = self._rng.randrange(_INT31)
 
     def next_number(self) -> int:
-        """Increase the ring's running counter by one and return it."""
+        """Increase the ring's running counter by one, and return the counter's new value."""
         self._index = (self._index + 1) % _INT31
         return self._index
 

@@ -79,7 +79,7 @@ def _last_use(watched: Sequence[Watched]) -> Measured:
 rules += (
     Rule(name, f"the last use of a broker that {what}", (situation,), _last_use, "s", (STILL_USED,), 1.0, is_bound=True)
     for name, what, situation in (
-        ("killed_broker_s", "died; NameServers dropped it", "broker_killed"),
+        ("killed_broker_s", "died and that NameServers dropped", "broker_killed"),
         ("silent_broker_s", "answers nothing and is still in the route", "broker_silent"),
         ("refusing_broker_s", "refuses and is still in the route", "broker_refuses"),
         ("unreachable_broker_s", "is cut off and is still in the route", "broker_unreachable"),

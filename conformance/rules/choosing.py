@@ -203,7 +203,7 @@ def start(watched: Sequence[Watched]) -> Measured:
     began = [(one, front) for one, front in of if front is not None]
     n = max((len(one.name_servers) for one, _ in began), default=0)
     if not began:
-        return Measured.undecided("no process turned to a NameServer")
+        return Measured.undecided("no process tried a NameServer")
     counts = Counter(one.name_servers.index(front) for one, front in began)
     ordered = [counts[place] for place in range(n)]
     total, says = len(began), " / ".join(map(str, ordered))
@@ -275,8 +275,9 @@ def _stays(steps: Sequence[Step]) -> Iterator[int]:
 
 @rules(*CHOICES, name="next", words=("the next", AGAIN, "out of turn"), of_choice=True)
 def following(watched: Sequence[Watched]) -> Measured:
-    """the NameServer that the client tries after a failed one: the next of its list, or one out of turn (n: steps that
-    could go elsewhere; power: how often so many steps find a client that goes to any other NameServer)"""
+    """the NameServer that the client tries after a NameServer failed: the next of its list, or a NameServer out of turn
+    (n: steps that could go elsewhere; power: how often so many steps find a client that goes to any other NameServer)
+    """
     if all(len(one.name_servers) < 3 for one in watched):
         return LeftOut(why="fewer than three NameServers have but one order")
     label = label_in(watched)
@@ -286,7 +287,7 @@ def following(watched: Sequence[Watched]) -> Measured:
     orders = _orders(watched)
     if not orders.in_turn and not orders.out:
         unseen = next((one.dials_unseen for one in watched if one.dials_unseen), None)
-        return Measured.undecided(unseen or "no process turned to a second NameServer")
+        return Measured.undecided(unseen or "no process tried a second NameServer")
     known = 1 if as_given else 2  # of a shuffled list the second choice may be any
     decided = sum(max(0, len(made) - known) for _, made in (*orders.in_turn, *orders.out))
     if orders.out:

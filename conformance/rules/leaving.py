@@ -19,12 +19,12 @@ def _after_failure(after: Sequence[Try], front: str) -> _Decided:
     failed = [one for one in after if one.outcome not in ENDED_WITH_ANSWER]
     if len(failed) > 1:
         return KEPT, ""
-    return None, "it was turned to only once more" if failed else "no NameServer was turned to afterwards"
+    return None, "the client tried the NameServer only once more" if failed else "the client tried no NameServer then"
 
 
 def _after_close(after: Sequence[Try], front: str) -> _Decided:
     if not after:
-        return None, "no NameServer was turned to afterwards"
+        return None, "the client tried no NameServer then"
     return (KEPT if after[0].front == front else LEFT), ""
 
 
@@ -52,7 +52,7 @@ def _measure(situation: str, decide: Callable[[Sequence[Try], str], _Decided]) -
         if not of:  # another client of the program had the NameServer that failed
             return LeftOut(why=f"not run: {situation}")
         if label_in(watched).takes_turns:
-            return LeftOut(why="it goes to other NameServers anyhow, though nothing has failed")
+            return LeftOut(why="the client changes its NameServer also without a failure")
         found = Samples("no process was at work when it happened")
         for one, since_ms, front, after in _broken(of):
             value, why_not = decide(after, front)
@@ -93,15 +93,15 @@ def _leaves_within_s(watched: Sequence[Watched]) -> Measured:
 
 
 def _rule(name: str, what: str, situation: str, decide: Callable[[Sequence[Try], str], _Decided]) -> Rule:
-    says = f"whether the client goes to another NameServer when the one in use {what}"
+    says = f"whether the client goes to another NameServer when the NameServer in use {what}"
     return Rule(name, says, (situation, "quiet"), _measure(situation, decide), words=(LEFT, KEPT, "either"))
 
 
 rules = (
     Rule(
         "leaves_within_s",
-        "from when the NameServer in use died (it refuses, drops SYNs, is cut off, hangs, or closes each connection) "
-        "until another one answers: the longest of these five times",
+        "the time from the death of the NameServer in use until another NameServer answers: the longest of five times "
+        "(the NameServer refuses, drops SYNs, is cut off, hangs, or closes each connection)",
         _DEATHS,
         _leaves_within_s,
         unit="s",

@@ -18,9 +18,9 @@ from .programs import nemesrv
 def test_scenarios_lists_what_ships_one_line_each_and_the_field_drills_apart(tmp_path: Path) -> None:
     done = nemesrv("scenarios", cwd=tmp_path)
     assert done.returncode == 0
-    shipped, rest = done.stdout.split("\n\nField drills, beside what was measured on real clusters (docs/drills.md):\n")
+    shipped, rest = done.stdout.split("\n\nField drills, which were also run on real clusters (docs/drills.md):\n")
     drills, upgrades = rest.split("\n\nUpgrades of Apache's servers and clients (docs/apache.md):\n")
-    upgrades, roles = upgrades.split("\n\nRoles that Apache's brokers alone have (docs/apache.md):\n")
+    upgrades, roles = upgrades.split("\n\nRoles that only Apache's brokers have (docs/apache.md):\n")
     assert [line.split()[0] for line in upgrades.splitlines()] == ["upgrade-clients", "upgrade-servers"]
     roles, own, more = roles.split("\n\n")
     assert [line.split()[0] for line in roles.splitlines()] == [

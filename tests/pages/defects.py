@@ -5,10 +5,10 @@ from nemesrv.chaos.scenarios.defect import Defect
 
 _HEAD = """# Planted defects
 
-`nemesrv selftest` plants these defects, one at a time, in nodes that are otherwise right. A defect is found if every
-check in the column "found by" that has no brackets says INVALID. A check in brackets may say INVALID, too, and no other
-check. `python -m tests.generated` writes this page from `chaos/proof/defects/`. `nemesrv defects` prints the command
-with which checks find each defect.
+`nemesrv selftest` plants these defects, one at a time, in nodes without another defect. Every check in the column
+"found by" without brackets must say INVALID, and a check in brackets may say INVALID. If any other check says INVALID,
+the self-test fails. `python -m tests.generated` writes this page from `chaos/proof/defects/`. `nemesrv defects` prints
+for each defect the command of a run in which checks find the defect.
 
 | defect | what is wrong | found by | scenario | planted in |
 |---|---|---|---|---|

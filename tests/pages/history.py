@@ -20,7 +20,7 @@ A large history (of `nemesrv up` more than 400,000 events, else more than about 
 are in the order of time.
 
 A row's time is in milliseconds of RocketMQ time since the experiment began: the host's monotonic clock times the run's
-time scale. An address in a row is the peer's own address, as the node knows it, never the address of a proxy.
+time scale. An address in a row is the address by which the recording node knows its peer, never a proxy's address.
 
 The rows of a run on several hosts have the harness's time. A node stamps its lines by the clock of its host. The
 harness asks every host repeatedly for its clock (`host_clock`, recorded by the node `clocks`); the merge of the lines

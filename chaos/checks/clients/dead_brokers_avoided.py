@@ -77,7 +77,7 @@ def _too_short(of: Sequence[Absence]) -> str:
 
 CHECK = Check(
     name=NAME,
-    says="each client stops using a lost broker, or one that left its routes, in the time that RocketMQ's timers allow",
+    says="each client stops using a broker that was lost or left the routes, in the time that RocketMQ's timers allow",
     group=Group.CLIENT_ROUTES,
     section=Section.CLIENTS,
     is_of_the_whole=True,

@@ -62,8 +62,8 @@ def judge(control: Control, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="no broker name had two masters at once; a name that elects its master had a new one in time; slaves copied "
-    "their master's log",
+    says="no broker name had two masters at once; a broker name that elects its master had a new master in time; "
+    "slaves copied their master's log",
     group=Group.ROUTES,
     section=Section.ROUTES,
     needs=(Needs.TABLES,),

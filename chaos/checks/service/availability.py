@@ -95,8 +95,8 @@ def judge(tallied: Tallies, world: World) -> Verdict:
 CHECK = Check(
     name=NAME,
     says="every send, pull and route look-up succeeds unless a fault, or the recovery after it, explains the failure; "
-    "a broker refuses pulls that a permission forbids, and what its topic has no queue for; a master refuses no send "
-    "with code 14; a SYNC_MASTER without a slave answers no send with code 12",
+    "a broker refuses pulls that a permission forbids, and requests for queues that a topic lacks; a master refuses "
+    "no send with code 14; a SYNC_MASTER without a slave answers no send with code 12",
     group=Group.SERVICE,
     section=Section.OPERATIONS,
     is_of_the_whole=True,

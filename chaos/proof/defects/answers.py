@@ -152,7 +152,7 @@ def broker_answers_pulls_without_its_read_permission(broker: Broker) -> None:
 @planted(BROKER_A, "topic-loses-queues", caught_by="done_by_hand")
 @may_find("availability routes_as_registered")
 def broker_keeps_the_permission_that_it_lacked(broker: Broker) -> None:
-    """a broker writes its brokerPermission into its topics, which keep the permission when the broker has another"""
+    """a broker writes its brokerPermission into its topics, and the topics keep it when brokerPermission changes"""
 
     @around(broker, "_reconfigured")
     def write_and_go_on(go_on: Any, old: BrokerConfig) -> None:

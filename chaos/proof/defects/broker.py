@@ -180,7 +180,7 @@ def broker_makes_a_retry_topic_of_eight_queues(broker: Broker) -> None:
 @may_find("messages_delivered no_acknowledged_loss")
 @in_its_parts
 def broker_writes_topics_at_its_stop(broker: Broker) -> None:
-    """a broker writes its topics to disk when it stops, and not when they change"""
+    """a broker writes its topics to disk when the broker stops, and not when the topics change"""
     topics, is_running = broker.services.topics, [False]
     around(topics, "persist")(lambda persist: None if is_running[0] else persist())
 
@@ -201,7 +201,7 @@ def broker_writes_topics_at_its_stop(broker: Broker) -> None:
 @planted(BROKER_A, "broker-crash", caught_by="no_acknowledged_loss")
 @may_find("order_kept duplicates messages_delivered commits_follow_work")
 def broker_forgets_its_last_record(broker: Broker) -> None:
-    """a broker that is restarted has forgotten the last message that it stored"""
+    """a broker that is restarted has forgotten the last message that was stored"""
     store, held = broker.store, list[tuple[StoredMessage, int]]()
 
     @around(store, "_index_record")
@@ -241,7 +241,7 @@ def broker_acknowledges_before_store(broker: Broker) -> None:
 @planted(BROKER_A, "smoke", caught_by="no_acknowledged_loss")
 @may_find("messages_delivered order_kept")
 def broker_loses_messages(broker: Broker) -> None:
-    """a broker acknowledges every 20th message without storing it"""
+    """a broker acknowledges every 20th message without storing the message"""
     store, is_lost = broker.store, every(20)
 
     @around(store, "append")
@@ -290,7 +290,7 @@ def broker_loses_tags(broker: Broker) -> None:
 @planted(BROKER_A, "smoke", caught_by="order_kept")
 @may_find("duplicates messages_delivered no_acknowledged_loss prompt_answers timers_kept")
 def broker_stores_out_of_order(broker: Broker) -> None:
-    """a broker stores every 4 messages of a queue in reverse order, but acknowledges them in order of arrival"""
+    """a broker stores every 4 messages of a queue in reverse order, but acknowledges messages in order of arrival"""
     store, clock = broker.store, broker._context.clock
     right, held = store.append, dict[tuple[str, int], list[Sequence[PutMessage]]]()
 
@@ -460,7 +460,7 @@ def broker_forgets_offsets(broker: Broker) -> None:
 @planted(BROKERS, "broker-stop", caught_by="timers_kept")
 @in_its_parts
 def broker_leaves_without_a_word(broker: Broker) -> None:
-    """brokers that are shut down do not unregister at NameServers"""
+    """brokers do not unregister at NameServers when the brokers shut down"""
     replace_part(broker._registration, "_unregister", does_nothing_async)
 
 
@@ -597,7 +597,7 @@ def broker_answers_oneway(broker: Broker) -> None:
 @may_find("messages_delivered")
 @in_its_parts
 def broker_takes_older_subscriptions(broker: Broker) -> None:
-    """a broker lets each heartbeat of a member set the group's subscription, even with a smaller subVersion"""
+    """each heartbeat of a consumer replaces the group's subscription at a broker, even with a smaller subVersion"""
     clients = broker.services.clients
 
     @around(clients, "register_consumer")

@@ -77,7 +77,7 @@ def producer_takes_a_queue_less(node: Node) -> None:
 @planted(LASTING_CLIENTS, "broker-moves", caught_by="dead_brokers_avoided")
 @may_find("availability commits_follow_work living_are_used recovery_time timers_kept")
 def client_keeps_the_old_address(node: Node) -> None:
-    """clients keep the first address of each broker, even if later routes have another"""
+    """clients keep the first address of each broker, even if later routes have another address"""
     first: dict[str, Mapping[int, Address]] = {}
 
     class Kept(dict[str, Mapping[int, Address]]):
@@ -278,5 +278,5 @@ def client_clears_routes_on_17(node: Node) -> None:
 
 @planted(LASTING_CLIENTS, "consumer-stop", caught_by="timers_kept")
 def client_leaves_without_a_word(node: Node) -> None:
-    """clients that are shut down do not unregister at brokers"""
+    """clients do not unregister at brokers when the clients shut down"""
     replace_part(instance_of(node), "_unregister_client", does_nothing_async)

@@ -85,7 +85,7 @@ def consumer_takes_all_queues(node: ConsumerNode) -> None:
 @planted(CONSUMER_0, "smoke", caught_by="queue_ownership")
 @may_find("living_are_used messages_delivered")
 def consumer_leaves_a_queue_out(node: ConsumerNode) -> None:
-    """a consumer never takes the first of the queues allocated to it"""
+    """a consumer never takes the first queue of its share"""
 
     @around(_rebalancer(node), "_allocate")
     async def allocate_less(allocate: Any, topic: str) -> Queues:
@@ -372,13 +372,13 @@ def _skips_every_tenth(node: ConsumerNode) -> None:
 
 @planted(CONSUMER_0, "smoke", caught_by="commits_follow_work messages_delivered")
 def consumer_skips_messages(node: ConsumerNode) -> None:
-    """a consumer counts every 10th message of a queue as consumed without delivering it"""
+    """a consumer counts every 10th message of a queue as consumed without delivering the message"""
     _skips_every_tenth(node)
 
 
 @planted(CONSUMERS, "smoke", caught_by="commits_follow_work messages_delivered")
 def consumer_skips_while_it_rebalances(node: ConsumerNode) -> None:
-    """consumers mark messages as consumed without delivering them in the first 2 s after each rebalance"""
+    """in the first 2 s after each rebalance, consumers count messages as consumed without delivering the messages"""
     service, until_s = node.client._consume_service, 0.0
     clock = service._context.clock
 
@@ -452,7 +452,7 @@ def consumer_commits_older_offsets(node: ConsumerNode) -> None:
 
 @planted(CONSUMERS, "broadcast", caught_by="commits_follow_work")
 def consumer_commits_a_broadcast(node: ConsumerNode) -> None:
-    """members of a broadcast group commit their offsets at the brokers, besides keeping them in their own files"""
+    """members of a broadcast group commit their offsets at the brokers, too, not only to their own files"""
     kept = node.client._offsets
     group, log = node.client._config.consumer_group, node.client._context.log
     at_brokers = RemoteBrokerOffsetStore(node.instance, group, log=log)
@@ -575,7 +575,7 @@ def consumer_commits_after_it_has_left(node: ConsumerNode) -> None:
 
 @planted(CONSUMERS, "master-lost-slave-serves", caught_by="timers_kept")
 def consumer_asks_only_masters_for_members(node: ConsumerNode) -> None:
-    """consumers ask only masters for the members of their group, even if a broker name has only a slave"""
+    """consumers ask only masters for the members of their group, even if only a slave of a broker name is left"""
     instance = node.instance
 
     @around(instance, "find_broker_address_by_topic")

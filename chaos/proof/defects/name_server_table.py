@@ -93,7 +93,7 @@ def name_server_expires_the_living(server: NameServer) -> None:
     "registrations_are_kept routes_converge"
 )
 def name_server_scans_the_wrong_way(server: NameServer) -> None:
-    """a NameServer's scan drops living brokers instead of silent ones"""
+    """a NameServer's scan drops living brokers instead of silent brokers"""
     table = server.table
 
     def expire(*, now_ms: int) -> Expired:
@@ -178,14 +178,14 @@ def name_servers_keep_queues_of_the_dropped(server: NameServer) -> None:
 @planted(NAME_SERVERS, "broker-crash", caught_by="registrations_are_kept routes_are_true dead_brokers_avoided")
 @may_find("answers_are_true client_routes_are_true queue_ownership recovery_time routes_converge")
 def name_server_ignores_close(server: NameServer) -> None:
-    """every NameServer keeps a broker whose connection closed, until the broker's registration expires"""
+    """every NameServer keeps a broker after the broker's connection closed, until the registration expires"""
     replace_part(server, "_channel_lost", does_nothing)
 
 
 @planted(NAME_SERVERS, "broker-crash", caught_by="registrations_are_kept routes_are_true")
 @may_find("answers_are_true client_routes_are_true dead_brokers_avoided routes_converge")
 def name_server_drops_late(server: NameServer) -> None:
-    """every NameServer drops a broker 60 s after its connection closed"""
+    """every NameServer drops a broker 60 s after the broker's connection closed"""
     clock = server._context.clock
     around(server, "_channel_lost")(lambda lost, *channel: clock.call_later(LATE_DROP_S, lost, *channel))
 
@@ -255,7 +255,7 @@ def name_server_takes_nobody_back(server: NameServer) -> None:
 @planted(NS_0, "name-server-crash", caught_by="routes_are_true routes_converge")
 @may_find("answers_are_true availability client_routes_are_true messages_delivered registrations_are_kept")
 def name_server_loses_first_registrations(server: NameServer) -> None:
-    """a NameServer acknowledges each broker's first 2 registrations, but ignores them"""
+    """a NameServer acknowledges each broker's first 2 registrations, but ignores these registrations"""
     seen = Counter[str]()
 
     def later(registration: Registration) -> Registration | None:

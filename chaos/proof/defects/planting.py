@@ -93,7 +93,7 @@ def may_find(also: str) -> Callable[[Plant], Plant]:
 
 
 def instance_of(node: Node) -> MQClientInstance:
-    """Return the client instance that all producers and consumers of a process share."""
+    """Return the client instance (MQClientInstance) of the node; the node is a producer or a consumer."""
     assert isinstance(node, ProducerNode | ConsumerNode)
     return node.instance
 

@@ -27,7 +27,7 @@ planted = Planted()
 @planted(PRODUCERS, "broker-crash", caught_by="dead_brokers_avoided")
 @may_find("client_routes_are_true recovery_time")
 def producer_ignores_new_routes(node: ProducerNode) -> None:
-    """producers keep the first route they got"""
+    """producers keep the first route that they got"""
     known = set[str]()
 
     @around(node.instance.route_cache, "_apply")
@@ -205,7 +205,7 @@ def producer_beats_slaves(node: ProducerNode) -> None:
 
 @planted(PRODUCERS, "slow-brokers-5x", caught_by="living_are_used")
 def producer_ends_isolations_when_quick(node: ProducerNode) -> None:
-    """producers of 5.x end the isolation of a broker as soon as one send to the broker is quick"""
+    """producers of 5.x use an isolated broker again as soon as one send to the broker is quick"""
     fault = node.client._fault
 
     @around(fault, "attempt_succeeded")

@@ -50,7 +50,7 @@ def name_server_ignores_how_long_to_bear_silence(server: NameServer) -> None:
 @planted(NS_0, _ACTING, caught_by="routes_as_registered")
 @may_find(_OF_ROUTES)
 def name_server_lets_an_acting_master_be_written_to(server: NameServer) -> None:
-    """a NameServer leaves queues writable although the queues' master is gone"""
+    """a NameServer leaves queues writable after the queues' master is gone"""
 
     @around(server.table, "_put_row")
     def put_writable(put_row: Any, topic: str, row: QueueData) -> None:
@@ -157,7 +157,7 @@ def consumer_never_asks_a_slave(node: ConsumerNode) -> None:
 @planted(SLAVE_OF_A, _BACKLOG, caught_by="commits_follow_work")
 @may_find("messages_delivered no_acknowledged_loss duplicates order_kept")
 def slave_serves_the_message_before(broker: Broker) -> None:
-    """a slave answers pulls with the message before the requested one"""
+    """a slave answers pulls with the message before the requested message"""
     store = broker.store
 
     @around(store, "get")
@@ -303,7 +303,7 @@ def slave_copies_topics_once(broker: Broker) -> None:
 @planted(NS_0, _READS, caught_by="one_master")
 @may_find("commits_follow_work duplicates living_are_used messages_delivered recovery_time")
 def name_server_tells_no_master(server: NameServer) -> None:
-    """a NameServer answers only one registration of each slave with the master's address"""
+    """a NameServer tells each slave the master's address in one answer to a registration, and never again"""
     told = set[str]()
 
     @around(server.table, "_master_of")

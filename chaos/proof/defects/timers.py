@@ -336,7 +336,7 @@ def consumer_gives_up_whom_a_heartbeat_missed(node: Node) -> None:
 @may_find("messages_delivered queue_ownership")
 @in_its_parts
 def brokers_tell_nobody(broker: Broker) -> None:
-    """brokers do not notify the consumers of a group when its members change"""
+    """brokers do not notify the consumers of a group when the group's members change"""
     replace_part(broker._clients, "_notify", does_nothing)
 
 
@@ -443,7 +443,7 @@ def client_asks_between_polls(node: Node) -> None:
 
 @planted(LASTING_CLIENTS, "smoke", caught_by="name_server_selection")
 def client_dials_every_name_server(node: Node) -> None:
-    """clients keep a channel to every NameServer of their list, though they ask only the chosen one"""
+    """clients keep a channel to every NameServer of their list, though they ask only the chosen NameServer"""
     instance = instance_of(node)
 
     @around(instance, "start")
@@ -463,7 +463,7 @@ def client_forgets_no_address(node: Node) -> None:
 @planted(BROKER_A, "smoke", caught_by="timers_kept")
 @in_its_parts
 def broker_tells_of_no_change(broker: Broker) -> None:
-    """a broker tells consumer groups every 5 s that their members have changed, although they have not"""
+    """a broker tells consumer groups every 5 s that their members have changed, although no member has changed"""
     notify, groups = broker._clients._notify, broker.services.clients.consumers
     _each(broker, broker._context.clock, 5.0, lambda: notify(list(groups)))
 

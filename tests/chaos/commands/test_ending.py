@@ -26,7 +26,7 @@ def failed(number: int, file: str | None = None) -> OSError:
         (failed(errno.ENOSPC, "/runs/x"), 4, "the disk is full at /runs/x: free some of it, or name a folder on"),
         (failed(errno.ENOSPC), 4, "the disk is full: free some of it"),
         (failed(errno.EMFILE), 4, "ulimit -n 4096"),
-        (failed(errno.EROFS, "/runs"), 4, "it may not be used at /runs: Read-only file system"),
+        (failed(errno.EROFS, "/runs"), 4, "no permission at /runs: Read-only file system"),
         (MemoryError(), 4, "memory ran out"),
         (KeyError("x"), 4, "internal error: KeyError: 'x'"),
     ],

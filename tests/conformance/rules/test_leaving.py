@@ -69,7 +69,7 @@ def test_a_promise_to_leave_a_dead_name_server_within_so_long_is_of_every_death(
     assert verdict("leaves_within_s", {"at_most": 35}, *of_each, stays("refused", REFUSES)) is Validity.INVALID
     unknown = began("silent", SILENT).watched()
     assert verdict("leaves_within_s", {"at_most": 35}, *of_each, unknown) is Validity.UNKNOWN
-    assert found("leaves_within_s", *of_each, unknown).why == "silent: no NameServer was turned to afterwards"
+    assert found("leaves_within_s", *of_each, unknown).why == "silent: the client tried no NameServer then"
 
 
 def test_a_client_whose_request_hangs_at_a_dead_name_server_breaks_a_promise_that_was_over_and_no_longer_one() -> None:

@@ -309,9 +309,9 @@ def test_logs_without_a_line_of_rocketmq_are_refused(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (["orders"], "orders is not there.*to ask servers about topic orders, name them with -n"),
-        (["orders", "more", "-n", NS_0], "with -n one TOPIC is asked for"),
-        (["logs", "-g", "g"], "asks servers: name NameServers with -n"),
-        (["orders", "-n", NS_0, "--topic", "x"], "is of logs, and -n asks servers"),
+        (["orders", "more", "-n", NS_0], "with -n only one TOPIC is allowed"),
+        (["logs", "-g", "g"], "this option needs -n, which names NameServers"),
+        (["orders", "-n", NS_0, "--topic", "x"], "this option is for LOGS; with -n no logs are read"),
     ],
 )
 def test_what_does_not_go_together_is_refused(arguments: list[str], said: str) -> None:

@@ -243,7 +243,7 @@ def table(all_of: list[Compared], kinds: Iterable[str] = tuple(KINDS)) -> Iterat
         "unsure",
         "of these undecided",
         "true fault first",
-        "told beside it",
+        "other episodes",
         "certain and wrong",
     )
     yield f"| kind | incidents | {' | '.join(titles)} |"
