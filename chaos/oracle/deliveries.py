@@ -329,8 +329,12 @@ class Dues:
         """Where in the holding its consumer must read a slave of the broker, and nothing keeps it from that: its route
         has named slaves, any of which it may ask, and no master for so long that a pull of the master is over, and
         routes of other topics have followed. Where an address of the route is nobody's (registered by hand), its pulls
-        may go there."""
+        may go there. A slave that stood still may never have copied the topic."""
         topic, broker, _ = queue
+        family = (broker, *slaves_of(self.world, broker))
+        stood_still = any(fault.stood_still and fault.source in family for fault in self.world.faults)
+        if stood_still and not offsets_copied(self.world, broker):
+            return []
         slaves = [slave for slave in slaves_of(self.world, broker) if self.world.permits(slave, holding.node)]
         states = until_next(self._routed.get((holding.node, topic), ()), self.world.end_ms)
         alone: dict[tuple[str, ...], list[Stretch]] = defaultdict(list)

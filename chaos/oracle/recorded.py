@@ -333,12 +333,14 @@ def as_long_as_they_held(faults: Sequence[Fault], lags: Iterable[Mapping[str, An
 def stalls_in(rows: Iterable[Mapping[str, Any]], world: World) -> Iterator[Fault]:
     """When a process stood still, by its `timer_lag` rows, for so long that what it asked, and was asked, may time out.
 
-    It did not run from when its timer was due until the timer fired. A process that is killed while it stands still
+    It did not run from when its timer was due until the timer fired. While Toxiproxy stood still, no node heard
+    another: to whoever asks, each node stood still. A process that is killed while it stands still
     writes no such row any more: it did not run from its last row on. Left out: what a fault stopped; and servers that
     are not ours, of which such rows say how inexact their logs are.
     """
     shortest_ms = stall_ms(world.timers)
-    timed = {one.name for one in world.nodes if one.implementation == OURS or one.kind in ("producer", "consumer")}
+    kinds = ("producer", "consumer")
+    timed = [one.name for one in world.nodes if one.implementation == OURS or one.kind in kinds]
     spans: list[tuple[str, float, float]] = []
     last: dict[tuple[str, int], tuple[float, float]] = {}
     for row in rows:
@@ -348,7 +350,8 @@ def stalls_in(rows: Iterable[Mapping[str, Any]], world: World) -> Iterator[Fault
             last.get(process, (-math.inf, 0.0)), (end_ms, float(row.get("duration_ms") or 0.0) - lag_ms)
         )
         if lag_ms >= shortest_ms:
-            spans.append((node, end_ms - lag_ms, end_ms))
+            still = timed if node == PROXIES else (node,)
+            spans += [(one, end_ms - lag_ms, end_ms) for one in still]
     killed = {(one.source, one.start_ms) for one in world.faults if one.ends_process}
     for life in world.lives:
         last_ms, step_ms = last.get(life.process, (math.inf, 0.0))

@@ -10,6 +10,7 @@ from ....remoting.codes import ResponseCode
 from ...oracle.slaves import CODES as STORED_ALONE
 from ...oracle.slaves import unreplicated
 from ...oracle.world import World
+from ...topology import broker_name
 from ..record.slots import OPERATIONS, TRY, Slot, SlotFacts, Slots, Tally, bucket_ms, counted_nodes, edges
 from .part import Flags, Gathering, Part, Reading, Together, began_ms, floats, is_one_of
 
@@ -45,7 +46,8 @@ def slots_between(part: Part, world: World, at_ms: Sequence[float]) -> SlotFacts
         "node": pc.if_else(is_try, pc.fill_null(rows["broker_name"], ""), rows["node"]),
         "operation": rows["event"],
         "bucket": np.floor(ended_ms / bucket_ms(world)).astype(np.int64),
-        "segment": np.searchsorted(between, began_ms(rows), "right"),
+        # Segment 0 is in no quiet time, and in no time of a floor.
+        "segment": np.where(_met_a_stall(rows, world), 0, np.searchsorted(between, began_ms(rows), "right")),
         "until": np.searchsorted(between, ended_ms, "right"),
         "good": good.astype(np.int64),
         "bad": (~good).astype(np.int64),
@@ -92,6 +94,27 @@ def _is_misled(rows: pa.Table, world: World) -> pa.Array:
             beyond = pc.fill_null(pc.greater_equal(rows["queue_id"], queues), False)
             is_misled = pc.or_(is_misled, pc.and_(pc.and_(is_refused, beyond), pc.equal(rows["node"], producer.name)))
     return is_misled
+
+
+def _met_a_stall(rows: pa.Table, world: World) -> Flags:
+    """Of each, whether nobody answered it, and the machine let its client, or a server that it may have asked, stand
+    still meanwhile. A send names no broker: it may have asked each."""
+    import numpy as np
+    import pyarrow.compute as pc
+
+    stalls = [fault for fault in world.faults if fault.stood_still]
+    met, late_ms = np.zeros(len(rows), bool), world.timers.delivery_ms
+    began, ended = began_ms(rows), floats(rows["time_ms"])
+    servers = {node.name for node in world.of_kind("name_server", "broker", "slave")}
+    for node in {fault.source for fault in stalls}:
+        asked = pc.fill_null(pc.equal(rows["broker_name"], broker_name(node)), node in servers)
+        of_node = pc.or_(pc.equal(rows["node"], node), asked).to_numpy()
+        for fault in stalls:
+            if fault.source == node:
+                met |= of_node & (ended > fault.start_ms - late_ms) & (began < fault.end_ms + late_ms)
+    unanswered = pc.and_(pc.is_null(rows["code"]), is_one_of(rows["type"], ("fail", "info")))
+    found: Flags = met & unanswered.to_numpy()
+    return found
 
 
 _COLUMNS = ("type", "broker_name", "queue_id", "address", "code", "duration_ms")

@@ -12,10 +12,9 @@ from ...oracle.intervals import Stretch, merged
 from ...oracle.lists import may_have, must_have
 from ...oracle.quiet import dead
 from ...oracle.reach import polls_meet_idle_closes
-from ...oracle.recorded import PROXIES, stall_ms
+from ...oracle.recorded import stall_ms
 from ...oracle.recovery import LOOK_UP
 from ...oracle.world import World
-from .lateness import Lateness
 from .slots import TRY, Tally
 from .tallies import Tallies
 
@@ -78,12 +77,12 @@ def lateness_of(short: Sequence[Shortfall], tallied: Tallies, world: World) -> l
     return tallied.lateness.largest_of_each(world, asked)
 
 
-def is_explained(fall: Shortfall, late_ms: float | None, world: World, lateness: Lateness) -> bool:
+def is_explained(fall: Shortfall, late_ms: float | None, world: World) -> bool:
     """Whether loops so late can make these calls time out that nothing else disturbed; None: nobody measured it."""
     if late_ms is None:
         return True
     least_ms = min(_time_out_ms(world, fall), world.timers.A_ms)
-    return late_ms * _HOPS >= least_ms and fall.tally.bad <= _most_late(world, fall, late_ms, lateness)
+    return late_ms * _HOPS >= least_ms and fall.tally.bad <= _most_late(world, fall, late_ms)
 
 
 def _time_out_ms(world: World, fall: Shortfall) -> float:
@@ -93,16 +92,14 @@ def _time_out_ms(world: World, fall: Shortfall) -> float:
     return min([world.timers.T_ms, *(cap_ms for cap_ms in caps if cap_ms is not None)])
 
 
-def _most_late(world: World, fall: Shortfall, lag_ms: float, lateness: Lateness) -> float:
+def _most_late(world: World, fall: Shortfall, lag_ms: float) -> float:
     """How many of these operations may have failed because processes, or Toxiproxy, stood still: one in each second of
     it, of a producer's tries one in each time-out, and those under way at both ends. inf: nothing stood still for
     long, so that many short delays are what there was."""
     timeout_ms = _time_out_ms(world, fall)
     from_ms = fall.start_ms - timeout_ms
-    stalls = (one for one in world.faults if one.stood_still)
-    of_proxies = lateness.stood_still(PROXIES, stall_ms(world.timers))
-    stood = (*(Stretch(one.start_ms, one.end_ms) for one in stalls), *of_proxies)
-    met = merged(one for one in stood if one.start_ms < fall.end_ms and one.end_ms > from_ms)
+    stalls = (Stretch(one.start_ms, one.end_ms) for one in world.faults if one.stood_still)
+    met = merged(one for one in stalls if one.start_ms < fall.end_ms and one.end_ms > from_ms)
     if not fall.client or lag_ms < stall_ms(world.timers):
         return math.inf
     each, every_ms = (len(world.of_kind("producer")), timeout_ms) if fall.operation == TRY else (1, 1000.0)

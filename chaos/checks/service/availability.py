@@ -67,7 +67,7 @@ def judge(tallied: Tallies, world: World) -> Verdict:
     short = [*_refused(tallied), *_in_quiet(tallied, world), *_below(tallied, world, floor)]
     late_ms = lateness_of(short, tallied, world)
     at = zip(short, late_ms, strict=True)
-    wrong = [fall for fall, lag_ms in at if not is_explained(fall, lag_ms, world, tallied.lateness)]
+    wrong = [fall for fall, lag_ms in at if not is_explained(fall, lag_ms, world)]
     late = [fall for fall in short if fall not in wrong]
     failed, unsure = (sum(fall.tally.bad for fall in falls) for falls in (wrong, late))
     done = sum(one.wrong for one in forbidden)
