@@ -91,9 +91,7 @@ class ProducerConfig(ClientConfig):
     send_msg_max_timeout_per_request_ms: int = -1
     """Cap of each try but the last; -1 is off. 5.3.3 and later, ignored by profile 4.9."""
     compress_msg_body_over_howmuch: int = 4_096
-    compress_level: int = 5
     retry_times_when_send_failed: int = 2
-    retry_times_when_send_async_failed: int = 2
     retry_another_broker_when_not_store_ok: bool = False
     max_message_size: int = 4 * 1024 * 1024
     send_latency_fault_enable: bool = False
@@ -103,7 +101,6 @@ class ProducerConfig(ClientConfig):
     """For how many milliseconds, one for each of latency_max; empty: the profile's own."""
     start_detector_enable: bool = False
     """Whether brokers that failed are probed (5.1.4 and later, ignored by profile 4.9)."""
-    extra_retry_response_codes: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
         # The zero-argument super() cannot be used in a dataclass with slots, which makes a second class object.
@@ -113,12 +110,10 @@ class ProducerConfig(ClientConfig):
             raise ValueError("producer_group is empty; it must be a name")
         if len(self.latency_max) != len(self.not_available_duration) or sorted(self.latency_max) != [*self.latency_max]:
             raise ValueError("latency_max must ascend, and not_available_duration must have as many entries")
-        for name in ("retry_times_when_send_failed", "retry_times_when_send_async_failed"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be 0 or more")
+        if (retries := self.retry_times_when_send_failed) < 0:
+            raise ValueError(f"retry_times_when_send_failed is {retries}; it must be 0 or more")
 
     @property
     def retry_response_codes(self) -> frozenset[int]:
         """The broker's response codes after which a synchronous send tries again."""
-        own = _RETRY_RESPONSE_CODES_4_9 if self.profile is Profile.V4_9 else _RETRY_RESPONSE_CODES_5_3
-        return own | self.extra_retry_response_codes
+        return _RETRY_RESPONSE_CODES_4_9 if self.profile is Profile.V4_9 else _RETRY_RESPONSE_CODES_5_3

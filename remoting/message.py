@@ -23,7 +23,7 @@ from typing import NamedTuple
 from . import compression, message_properties
 from .errors import LocalProtocolError, RemoteProtocolError
 from .message_id import offset_msg_id, pack_host, unpack_host
-from .message_properties import PROPERTIES_MAX, format_properties, parse_properties
+from .message_properties import PROPERTIES_MAX, parse_properties
 from .node.network import Address
 
 MAGIC_V1 = -626843481  # 0xDAA320A7
@@ -338,9 +338,3 @@ def _decode_at(data: Buffer, position: int, strict: bool) -> tuple[StoredMessage
         version=version,
     )
     return message, end
-
-
-def raw_properties(properties: Mapping[str, str] | str) -> bytes:
-    """Return the bytes of a record's properties, from a mapping or from a send header's string."""
-    text = properties if isinstance(properties, str) else format_properties(properties)
-    return text.encode(errors="replace")

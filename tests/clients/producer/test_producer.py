@@ -8,8 +8,8 @@ import pytest
 from nemesrv.clients.producer.producer import DefaultMQProducer
 from nemesrv.clients.producer.send_result import RouteQueryFailed, SendStatus
 from nemesrv.remoting.codes import RequestCode
-from nemesrv.remoting.errors import ClientError, RequestTimeout, ResponseError, RocketMQError, TransportError
-from nemesrv.remoting.message import Message, MessageQueue
+from nemesrv.remoting.errors import ClientError, RequestTimeout, RocketMQError, TransportError
+from nemesrv.remoting.message import MessageQueue
 from nemesrv.remoting.message_properties import message_digest
 from nemesrv.remoting.node.profile import Profile
 from tests.clients.fakes import route
@@ -140,30 +140,7 @@ async def test_a_producer_takes_a_new_route_at_the_next_poll(b: Bench) -> None:
     assert {(await b.producer.send(MESSAGE)).queue.broker_name for _ in range(8)} == {"broker-b"}
 
 
-# -- batch, one queue, life
-
-
-async def test_a_batch_is_one_request_with_consecutive_offsets(b: Bench) -> None:
-    first, _ = b.first_and_second()
-    messages = [Message.create("orders", body, keys=f"k{number}") for number, body in enumerate((b"a", b"b", b"c"))]
-    result = await b.producer.send_batch(messages)
-    assert [stored.body for stored in first.stored] == [b"a", b"b", b"c"]
-    assert len(first.asked(RequestCode.SEND_BATCH_MESSAGE)) == 1
-    assert len(result.msg_id.split(",")) == 3
-    done = b.world.rows("send", type="ok")
-    assert [(row["msg_key"], row["offset"]) for row in done] == [("k0", 0), ("k1", 1), ("k2", 2)]
-    assert len({row["op_id"] for row in done}) == 3
-
-
-async def test_a_send_to_a_queue_is_tried_once_there(b: Bench) -> None:
-    queue = MessageQueue("orders", "broker-b", 1)
-    assert (await b.producer.send(MESSAGE, queue=queue)).queue == queue
-    b.b.next_codes.append(14)
-    error = await b.error(queue=queue)
-    assert isinstance(error, ResponseError)
-    assert len(b.attempts) == 2
-    with pytest.raises(ClientError, match="topic"):
-        await b.producer.send(MESSAGE, queue=MessageQueue("bills", "broker-b", 1))
+# -- life
 
 
 async def test_a_producer_sends_only_while_it_runs(b: Bench) -> None:
