@@ -55,15 +55,6 @@ async def min_offset(remoting: RemotingClient, address: Address, topic: str, que
     return headers.GetMinOffsetResponseHeader.from_ext_fields(response.ext_fields).offset
 
 
-async def search_offset(
-    remoting: RemotingClient, address: Address, topic: str, queue_id: int, timestamp_ms: int, *, timeout_s: float
-) -> int:
-    """Return the offset of the first message stored at `timestamp_ms` or later. Raises as `call`."""
-    header = headers.SearchOffsetRequestHeader(topic=topic, queue_id=queue_id, timestamp=timestamp_ms)
-    response = await call(remoting, address, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header, timeout_s=timeout_s)
-    return headers.SearchOffsetResponseHeader.from_ext_fields(response.ext_fields).offset
-
-
 async def consumer_offset(
     remoting: RemotingClient, address: Address, group: str, topic: str, queue_id: int
 ) -> int | None:

@@ -39,7 +39,7 @@ from ..remoting.node.recording import record_timed_out
 from ..remoting.top_addressing import TopAddressing
 from ..remoting.topics import RETRY_GROUP_TOPIC_PREFIX, TBW102
 from ..remoting.transport import Connection, RemotingClient
-from .config import DEFAULT_INSTANCE_NAME, ClientConfig
+from .config import CLIENT_IP, DEFAULT_INSTANCE_NAME, ClientConfig
 from .name_server_client import NameServerClient, try_lock
 from .route_cache import RouteCache, TopicPublishInfo, borrowed_route, dialable_addresses, publish_info, subscribe_set
 from .scheduler import FixedRateScheduler
@@ -119,7 +119,7 @@ class MQClientInstance:
         instance = config.instance_name
         if instance == DEFAULT_INSTANCE_NAME:
             instance = f"{context.name}#{context.clock.now_ms()}"
-        self.client_id = f"{config.client_ip}@{instance}"
+        self.client_id = f"{CLIENT_IP}@{instance}"
         self.remoting = RemotingClient(
             clock=context.clock,
             network=context.network,
@@ -245,21 +245,21 @@ class MQClientInstance:
         NameServer answers with an error code, mostly 17, the cached route stays. Raises TransportError or ProtocolError
         without a readable answer.
         """
-        return await self._update_route(topic, topic, None)
+        return await self._update_route(topic, topic)
 
-    async def borrow_route(self, topic: str, template: str, default_topic_queue_nums: int) -> bool:
-        """Query the route of topic `template` and store it as the route of `topic`. The first send to `topic` then
-        creates the topic at the broker."""
-        return await self._update_route(topic, template, default_topic_queue_nums)
+    async def borrow_route(self, topic: str) -> bool:
+        """Query the route of TBW102 and store it as the route of `topic`. The first send to `topic` then creates the
+        topic at the broker."""
+        return await self._update_route(topic, TBW102)
 
-    async def _update_route(self, topic: str, asked: str, borrow_queue_nums: int | None) -> bool:
+    async def _update_route(self, topic: str, asked: str) -> bool:
         if not await try_lock(self._route_lock, self._context.clock, self._config.lock_timeout_ms / 1000):
             self._context.log.warning("route of %s not updated: another update takes longer than the lock wait", topic)
             return False
         try:
             route = await self.name_server.query_route(asked, self.api_timeout_s)
-            if borrow_queue_nums is not None:
-                route = borrowed_route(route, borrow_queue_nums)
+            if asked != topic:
+                route = borrowed_route(route)
             return self.route_cache.take(topic, route, needed=self._is_route_needed(topic))
         except ResponseError as exc:
             if not topic.startswith(RETRY_GROUP_TOPIC_PREFIX) and topic != TBW102:

@@ -9,10 +9,13 @@ from dataclasses import dataclass
 
 from ..remoting.node.network import Address
 from ..remoting.node.profile import Profile
-from ..remoting.topics import TBW102
 from .name_servers import JAVA, SelectionRules
 
+CLIENT_IP = "127.0.0.1"
+"""The first half of the client id; nothing connects to this address."""
 DEFAULT_INSTANCE_NAME = "DEFAULT"
+DEFAULT_TOPIC_QUEUE_NUMS = 4
+"""Most queues that an unknown topic gets at each broker."""
 
 _RETRY_RESPONSE_CODES_4_9 = frozenset({17, 14, 1, 16, 204, 205})
 _RETRY_RESPONSE_CODES_5_3 = _RETRY_RESPONSE_CODES_4_9 | {2, 1500}
@@ -48,8 +51,6 @@ class ClientConfig:
     profile: Profile = Profile.V4_9
     selection: SelectionRules = JAVA
     """How it chooses NameServers: as Java's clients, or as one of another language does."""
-    client_ip: str = "127.0.0.1"
-    """The first half of the client id; nothing connects to this address."""
     instance_name: str = DEFAULT_INSTANCE_NAME
     """DEFAULT becomes the node's name and start time, as Java makes it pid#nanos."""
     poll_name_server_interval_ms: int = 30_000
@@ -83,9 +84,6 @@ class ProducerConfig(ClientConfig):
     """A producer's settings. Defaults: `DefaultMQProducer`."""
 
     producer_group: str = "DEFAULT_PRODUCER"
-    create_topic_key: str = TBW102
-    """Whose route an unknown topic borrows; 5.x always borrows TBW102's."""
-    default_topic_queue_nums: int = 4
     send_msg_timeout_ms: int = 3_000
     """The budget of one whole send call, retries included."""
     send_msg_max_timeout_per_request_ms: int = -1
@@ -105,7 +103,7 @@ class ProducerConfig(ClientConfig):
     def __post_init__(self) -> None:
         # The zero-argument super() cannot be used in a dataclass with slots, which makes a second class object.
         ClientConfig.__post_init__(self)
-        require_positive(self, ("default_topic_queue_nums", "send_msg_timeout_ms", "max_message_size"))
+        require_positive(self, ("send_msg_timeout_ms", "max_message_size"))
         if not self.producer_group:
             raise ValueError("producer_group is empty; it must be a name")
         if len(self.latency_max) != len(self.not_available_duration) or sorted(self.latency_max) != [*self.latency_max]:

@@ -14,8 +14,9 @@ from ...remoting.message import Message, MessageQueue
 from ...remoting.message_id import UniqIdGenerator
 from ...remoting.node.node import NodeContext
 from ...remoting.node.profile import Profile
+from ...remoting.topics import TBW102
 from ..client_instance import MQClientInstance
-from ..config import ProducerConfig
+from ..config import CLIENT_IP, ProducerConfig
 from ..scheduler import FixedRateScheduler
 from . import send_request
 from .fault_strategy import DETECT_TIMEOUT_MS, MQFaultStrategy
@@ -52,7 +53,7 @@ class DefaultMQProducer:
         )
         self._sender = Sender(context, config, self.client, self._publish_table, self._fault)
         self._detector = FixedRateScheduler(context.clock, context.log)
-        self._uniq_ids = UniqIdGenerator(config.client_ip, context.rng)
+        self._uniq_ids = UniqIdGenerator(CLIENT_IP, context.rng)
         self._running = False
 
     async def start(self) -> None:
@@ -64,7 +65,7 @@ class DefaultMQProducer:
         self._running = True
         if self._config.profile is Profile.V4_9:
             # 4.9 polls the template topic's route from the start.
-            self._publish_table.want(self._config.create_topic_key)
+            self._publish_table.want(TBW102)
         if self._owns_client:
             await self.client.start()
         if self._config.start_detector_enable and self._config.profile is Profile.V5_X:

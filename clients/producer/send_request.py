@@ -16,8 +16,8 @@ from ...remoting.headers.broker import SendMessageRequestHeader
 from ...remoting.message import Message, MessageQueue
 from ...remoting.message_properties import format_properties
 from ...remoting.node.profile import Profile
-from ...remoting.topics import NOT_ALLOWED_TO_SEND, RETRY_GROUP_TOPIC_PREFIX
-from ..config import ProducerConfig
+from ...remoting.topics import NOT_ALLOWED_TO_SEND, RETRY_GROUP_TOPIC_PREFIX, TBW102
+from ..config import DEFAULT_TOPIC_QUEUE_NUMS, ProducerConfig
 
 TOPIC_MAX_LENGTH = 127
 _TOPIC = re.compile(r"[%|a-zA-Z0-9_-]+")
@@ -50,8 +50,8 @@ class SendRequest:
         header = SendMessageRequestHeader(
             producer_group=config.producer_group,
             topic=self.topic,
-            default_topic=config.create_topic_key,
-            default_topic_queue_nums=config.default_topic_queue_nums,
+            default_topic=TBW102,
+            default_topic_queue_nums=DEFAULT_TOPIC_QUEUE_NUMS,
             queue_id=queue.queue_id,
             sys_flag=self.sys_flag,
             born_timestamp=now_ms,

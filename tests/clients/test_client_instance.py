@@ -325,7 +325,7 @@ async def test_a_poll_round_begins_with_the_hook(b: Bench) -> None:
 
 async def test_a_named_instance_has_a_stable_client_id() -> None:
     world = World()
-    config = ClientConfig(instance_name="mine", client_ip="10.1.1.1")
+    config = ClientConfig(instance_name="mine")
     instance = MQClientInstance(world.context(), config, (Address("10.0.0.1", 1),))
-    assert instance.client_id == "10.1.1.1@mine"
+    assert instance.client_id == "127.0.0.1@mine"
     await instance.stop()

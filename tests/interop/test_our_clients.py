@@ -10,7 +10,7 @@ import pytest
 
 from nemesrv.clients.admin import AdminClient
 from nemesrv.clients.config import ProducerConfig
-from nemesrv.clients.consumer.config import ConsumeFromWhere, ConsumerConfig, MessageModel
+from nemesrv.clients.consumer.config import ConsumerConfig, MessageModel
 from nemesrv.clients.consumer.consumer import DefaultMQPushConsumer
 from nemesrv.clients.producer.producer import DefaultMQProducer
 from nemesrv.clients.producer.send_result import SendResult, SendStatus
@@ -142,7 +142,6 @@ async def consuming(
         consumer_group=config.consumer_group,
         subscriptions=config.subscriptions,
         message_model=config.message_model,
-        consume_from_where=ConsumeFromWhere.FIRST_OFFSET,
     )
     consumer = DefaultMQPushConsumer(context(config.consumer_group), config, listener)
     await consumer.start()

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from ....clients.admin import AdminClient
-from ....clients.config import ClientConfig, ProducerConfig
+from ....clients.config import CLIENT_IP, ClientConfig, ProducerConfig
 from ....clients.name_server_client import LastAnswers, NameServerClient
 from ....clients.producer.send_request import single
 from ....remoting.codes import MASTER_ID, LanguageCode
@@ -83,7 +83,7 @@ class ProberNode(Node):
         """
         answered: dict[str, float] = {}
         clock, config = self._context.clock, ProducerConfig(profile=self._workload.config.profile)
-        ids = UniqIdGenerator(config.client_ip, self._context.rng)
+        ids = UniqIdGenerator(CLIENT_IP, self._context.rng)
         async with self._admin() as admin:
 
             async def send(node: str, broker_name: str, address: Address) -> None:

@@ -114,16 +114,6 @@ async def test_4_9_polls_the_template_topic_and_5_x_does_not(profile: Profile, b
     assert bool(b.ns.route_queries("TBW102")) == (profile is Profile.V4_9)
 
 
-@pytest.mark.parametrize(("profile", "asked"), [(Profile.V4_9, "TEMPLATE"), (Profile.V5_X, "TBW102")])
-async def test_only_4_9_borrows_from_another_create_topic_key(profile: Profile, asked: str) -> None:
-    async with Bench(profile=profile, create_topic_key="TEMPLATE") as b:
-        b.ns.routes["TEMPLATE"] = b.ns.routes["TBW102"] = route(b.a)
-        before = len(b.ns.requests)
-        await b.producer.send(replace(MESSAGE, topic="new"))
-        topics = [(query.command.ext_fields or {})["topic"] for query in b.ns.requests[before:]]
-        assert topics == ["new", asked]
-
-
 async def test_a_name_server_that_does_not_answer_ends_the_first_send_of_a_topic_and_no_other(b: Bench) -> None:
     b.ns.silent = True
     with pytest.raises(RouteQueryFailed) as caught:
