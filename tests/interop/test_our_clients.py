@@ -101,7 +101,7 @@ async def _send(producer: DefaultMQProducer, results: dict[str, SendResult]) -> 
     results["big-0"] = await producer.send(message("big-0", BIG))
     results["unicode-0"] = await producer.send(message("unicode-0", "grüße 消息".encode(), greeting="grüße"))
     results["failing-0"] = await producer.send(message("failing-0"))
-    delayed = Message.create(TOPIC, b"later", keys="delayed-0", tags="TagA", delay_level=1)
+    delayed = Message.create(TOPIC, b"later", keys="delayed-0", tags="TagA").with_property("DELAY", "1")
     results["delayed-0"] = await producer.send(delayed)
 
 

@@ -253,17 +253,11 @@ def test_properties_round_trip(properties, trailing):
 
 
 def test_a_created_message_has_java_s_properties():
-    message = Message.create("T", b"x", tags="TagA", keys=["k1", "k2"], delay_level=3, user_properties={"a": "1"})
-    assert message.properties == {"WAIT": "true", "KEYS": "k1 k2", "TAGS": "TagA", "DELAY": "3", "a": "1"}
-    assert (message.tags, message.keys, message.delay_level, message.wait_store_msg_ok) == ("TagA", "k1 k2", 3, True)
+    message = Message.create("T", b"x", tags="TagA", keys="k1 k2", user_properties={"a": "1"})
+    assert message.properties == {"WAIT": "true", "KEYS": "k1 k2", "TAGS": "TagA", "a": "1"}
+    assert message.keys == "k1 k2"
     assert message.with_property("UNIQ_KEY", "AB").uniq_key == "AB"
     assert message.uniq_key is None
-
-
-@pytest.mark.parametrize("name", ["KEYS", "UNIQ_KEY", "RETRY_TOPIC", "TTL", "__CRC32#", "", " "])
-def test_a_user_property_may_not_take_a_reserved_or_blank_name(name):
-    with pytest.raises(LocalProtocolError):
-        Message.create("T", b"", user_properties={name: "x"})
 
 
 def test_queues_order_by_topic_broker_and_id():

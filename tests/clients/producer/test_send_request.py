@@ -3,6 +3,7 @@
 import itertools
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -24,7 +25,7 @@ def ids() -> Callable[[], str]:
 
 
 def test_a_message_travels_as_310_with_all_the_letters() -> None:
-    message = Message.create("orders", b"hello", tags="TagA", keys="k0", flag=5)
+    message = replace(Message.create("orders", b"hello", tags="TagA", keys="k0"), flag=5)
     command = send_request.single(message, CONFIG, ids()).command(QUEUE, CONFIG, now_ms=1234)
     fields = command.ext_fields
     assert fields is not None
