@@ -306,6 +306,18 @@ class MQClientInstance:
             return None
         return FindBrokerResult(address, slave, self._broker_version_table.get(broker_name, {}).get(address, 0))
 
+    async def find_broker(self, queue: MessageQueue, broker_id: int = MASTER_ID) -> FindBrokerResult:
+        """Return the address of the queue's broker. If the address is unknown, query the topic's route once. Raises
+        ClientError if the address stays unknown, and TransportError or ProtocolError without a readable route
+        answer."""
+        found = self.find_broker_address_in_subscribe(queue.broker_name, broker_id)
+        if found is None:
+            await self.update_route(queue.topic)
+            found = self.find_broker_address_in_subscribe(queue.broker_name, broker_id)
+        if found is None:
+            raise ClientError(f"The broker[{queue.broker_name}] not exist")
+        return found
+
     def find_broker_address_by_topic(self, topic: str) -> Address | None:
         """Return the master's address of a random broker name in the topic's cached route; without a master, the
         address of a random slave."""

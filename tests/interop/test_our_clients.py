@@ -106,8 +106,9 @@ async def _send(producer: DefaultMQProducer, results: dict[str, SendResult]) -> 
 
 
 async def _look(admin: AdminClient, broker: Address, done: Exchange) -> None:
+    stats = await admin.consume_stats(broker, "ours-all")
     for queue_id in range(4):
-        done.committed[queue_id] = await admin.consumer_offset(broker, "ours-all", TOPIC, queue_id)
+        done.committed[queue_id] = stats.offset_table[MessageQueue(TOPIC, "java-b", queue_id)].consumer_offset
         done.largest[queue_id] = await admin.max_offset(broker, TOPIC, queue_id)
         done.read += [message async for message in admin.read_queue(TOPIC, broker, queue_id)]
 

@@ -403,9 +403,6 @@ class NodeNetwork:
     def __init__(self, network: MemoryNetwork, process: ProcessLoop, node: str) -> None:
         self._network, self._process, self._node = network, process, node
 
-    def set_links(self, links: Mapping[Address, Address]) -> None:
-        """Do nothing, because the network in memory already has the links."""
-
     async def connect(self, address: Address, factory: ProtocolFactory) -> asyncio.BaseProtocol:
         return await self._network.connect(self._process, self._node, address, factory)
 
