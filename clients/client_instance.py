@@ -39,7 +39,7 @@ from ..remoting.node.recording import record_timed_out
 from ..remoting.top_addressing import TopAddressing
 from ..remoting.topics import RETRY_GROUP_TOPIC_PREFIX, TBW102
 from ..remoting.transport import Connection, RemotingClient
-from .config import CLIENT_IP, DEFAULT_INSTANCE_NAME, ClientConfig
+from .config import CLIENT_IP, ClientConfig
 from .name_server_client import NameServerClient, try_lock
 from .route_cache import RouteCache, TopicPublishInfo, borrowed_route, dialable_addresses, publish_info, subscribe_set
 from .scheduler import FixedRateScheduler
@@ -109,17 +109,14 @@ class MQClientInstance:
     """The parts that all producers and consumers of one client process share.
 
     `remoting` has the client's channels; requests carry language PYTHON and the profile's version. `name_server` calls
-    the chosen NameServer. `route_cache` has the routes and broker addresses. `client_id` is ip@instance name; the
-    default instance name is the node's name, `#` and the start time in ms.
+    the chosen NameServer. `route_cache` has the routes and broker addresses. `client_id` is ip@node#start
+    time in ms.
     """
 
     def __init__(self, context: NodeContext, config: ClientConfig, name_servers: Sequence[Address]) -> None:
         self._context = context
         self._config = config
-        instance = config.instance_name
-        if instance == DEFAULT_INSTANCE_NAME:
-            instance = f"{context.name}#{context.clock.now_ms()}"
-        self.client_id = f"{CLIENT_IP}@{instance}"
+        self.client_id = f"{CLIENT_IP}@{context.name}#{context.clock.now_ms()}"  # as Java makes it pid#nanos
         self.remoting = RemotingClient(
             clock=context.clock,
             network=context.network,
@@ -435,7 +432,7 @@ class MQClientInstance:
         said = consumer.running_info()
         properties = {
             **said.properties,
-            "instanceName": self._config.instance_name,
+            "instanceName": "DEFAULT",
             "PROP_CLIENT_VERSION": _VERSION_NAMES[self._config.profile],
             "PROP_NAMESERVER_ADDR": "".join(f"{at};" for at in self.name_server.selector.addresses),
         }

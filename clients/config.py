@@ -13,7 +13,6 @@ from .name_servers import JAVA, SelectionRules
 
 CLIENT_IP = "127.0.0.1"
 """The first half of the client id; nothing connects to this address."""
-DEFAULT_INSTANCE_NAME = "DEFAULT"
 DEFAULT_TOPIC_QUEUE_NUMS = 4
 """Most queues that an unknown topic gets at each broker."""
 
@@ -51,8 +50,6 @@ class ClientConfig:
     profile: Profile = Profile.V4_9
     selection: SelectionRules = JAVA
     """How it chooses NameServers: as Java's clients, or as one of another language does."""
-    instance_name: str = DEFAULT_INSTANCE_NAME
-    """DEFAULT becomes the node's name and start time, as Java makes it pid#nanos."""
     poll_name_server_interval_ms: int = 30_000
     heartbeat_broker_interval_ms: int = 30_000
     persist_consumer_offset_interval_ms: int = 5_000

@@ -34,7 +34,6 @@ class Consuming:
         settings: dict[str, Any] = {
             "consumer_group": "group",
             "subscriptions": (("orders", "*"),),
-            "instance_name": name,
         }
         context = NodeContext(
             name=name,
