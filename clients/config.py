@@ -20,17 +20,6 @@ _RETRY_RESPONSE_CODES_4_9 = frozenset({17, 14, 1, 16, 204, 205})
 _RETRY_RESPONSE_CODES_5_3 = _RETRY_RESPONSE_CODES_4_9 | {2, 1500}
 
 
-def parse_name_servers(text: str) -> tuple[Address, ...]:
-    """Return the addresses in a text such as `"a:9876;b:9876"`, in order.
-
-    If the text begins with http://, only the part after the last `/` is read. Raises ValueError for an address that is
-    not host:port. Upstream: `NameServerAddressUtils`.
-    """
-    if text.startswith("http://"):
-        text = text[text.rindex("/") + 1 :]
-    return tuple(Address.parse(part) for part in text.split(";") if part)
-
-
 def require_positive(config: object, names: Iterable[str]) -> None:
     """Raise ValueError if one of these fields is 0 or less."""
     for name in names:
