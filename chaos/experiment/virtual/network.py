@@ -58,12 +58,6 @@ class MemoryTransport(asyncio.Transport):
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         return {"peername": tuple(self._remote), "sockname": tuple(self._local)}.get(name, default)
 
-    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        self.protocol = protocol
-
-    def get_protocol(self) -> asyncio.BaseProtocol:
-        return self.protocol  # type: ignore[no-any-return]
-
     def is_closing(self) -> bool:
         return self.gone
 
@@ -85,9 +79,6 @@ class MemoryTransport(asyncio.Transport):
     def write(self, data: Any) -> None:
         if data and not self.gone:
             self.out.put(data if type(data) is bytes else bytes(data))
-
-    def writelines(self, list_of_data: Any) -> None:
-        self.write(b"".join(list_of_data))
 
     def close(self) -> None:
         if not self.gone:
