@@ -24,7 +24,6 @@ from ..remoting.node.profile import Profile
 from ..remoting.properties import format_properties, parse_properties
 from ..remoting.topics import TBW102
 from ..remoting.transport import RemotingClient
-from . import broker_calls
 from .consumer.pull import PullStatus, pull, pull_sys_flag
 from .name_server_client import NameServerClient
 
@@ -165,13 +164,14 @@ class AdminClient:
         await self._call(broker, RequestCode.UPDATE_BROKER_CONFIG, body=body)
 
     async def max_offset(self, broker: Address, topic: str, queue_id: int) -> int:
-        return await broker_calls.max_offset(self.remoting, broker, topic, queue_id, timeout_s=self._timeout_s)
+        header = broker_headers.GetMaxOffsetRequestHeader(topic=topic, queue_id=queue_id)
+        response = await self._call(broker, RequestCode.GET_MAX_OFFSET, header)
+        return broker_headers.GetMaxOffsetResponseHeader.from_ext_fields(response.ext_fields).offset
 
     async def min_offset(self, broker: Address, topic: str, queue_id: int) -> int:
-        return await broker_calls.min_offset(self.remoting, broker, topic, queue_id, timeout_s=self._timeout_s)
-
-    async def consumer_offset(self, broker: Address, group: str, topic: str, queue_id: int) -> int | None:
-        return await broker_calls.consumer_offset(self.remoting, broker, group, topic, queue_id)
+        header = broker_headers.GetMinOffsetRequestHeader(topic=topic, queue_id=queue_id)
+        response = await self._call(broker, RequestCode.GET_MIN_OFFSET, header)
+        return broker_headers.GetMinOffsetResponseHeader.from_ext_fields(response.ext_fields).offset
 
     async def consumer_list(self, broker: Address, group: str) -> list[str]:
         """Return the client ids of the group's members at that broker. Raises ResponseError (1) for an empty group."""
@@ -254,7 +254,8 @@ class AdminClient:
     async def _call(
         self, address: Address, code: RequestCode, header: Header | None = None, body: bytes = b""
     ) -> RemotingCommand:
-        return await broker_calls.call(self.remoting, address, code, header, body, timeout_s=self._timeout_s)
+        request = RemotingCommand.request(code, header, body)
+        return success(await self.remoting.invoke(address, request, timeout_s=self._timeout_s))
 
 
 def _table(response: RemotingCommand) -> dict[str, str]:

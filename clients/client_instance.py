@@ -39,7 +39,7 @@ from ..remoting.node.recording import record_timed_out
 from ..remoting.top_addressing import TopAddressing
 from ..remoting.topics import RETRY_GROUP_TOPIC_PREFIX, TBW102
 from ..remoting.transport import Connection, RemotingClient
-from .config import DEFAULT_INSTANCE_NAME, ClientConfig
+from .config import CLIENT_IP, ClientConfig
 from .name_server_client import NameServerClient, try_lock
 from .route_cache import RouteCache, TopicPublishInfo, borrowed_route, dialable_addresses, publish_info, subscribe_set
 from .scheduler import FixedRateScheduler
@@ -109,17 +109,14 @@ class MQClientInstance:
     """The parts that all producers and consumers of one client process share.
 
     `remoting` has the client's channels; requests carry language PYTHON and the profile's version. `name_server` calls
-    the chosen NameServer. `route_cache` has the routes and broker addresses. `client_id` is ip@instance name; the
-    default instance name is the node's name, `#` and the start time in ms.
+    the chosen NameServer. `route_cache` has the routes and broker addresses. `client_id` is ip@node#start
+    time in ms.
     """
 
     def __init__(self, context: NodeContext, config: ClientConfig, name_servers: Sequence[Address]) -> None:
         self._context = context
         self._config = config
-        instance = config.instance_name
-        if instance == DEFAULT_INSTANCE_NAME:
-            instance = f"{context.name}#{context.clock.now_ms()}"
-        self.client_id = f"{config.client_ip}@{instance}"
+        self.client_id = f"{CLIENT_IP}@{context.name}#{context.clock.now_ms()}"  # as Java makes it pid#nanos
         self.remoting = RemotingClient(
             clock=context.clock,
             network=context.network,
@@ -245,21 +242,21 @@ class MQClientInstance:
         NameServer answers with an error code, mostly 17, the cached route stays. Raises TransportError or ProtocolError
         without a readable answer.
         """
-        return await self._update_route(topic, topic, None)
+        return await self._update_route(topic, topic)
 
-    async def borrow_route(self, topic: str, template: str, default_topic_queue_nums: int) -> bool:
-        """Query the route of topic `template` and store it as the route of `topic`. The first send to `topic` then
-        creates the topic at the broker."""
-        return await self._update_route(topic, template, default_topic_queue_nums)
+    async def borrow_route(self, topic: str) -> bool:
+        """Query the route of TBW102 and store it as the route of `topic`. The first send to `topic` then creates the
+        topic at the broker."""
+        return await self._update_route(topic, TBW102)
 
-    async def _update_route(self, topic: str, asked: str, borrow_queue_nums: int | None) -> bool:
+    async def _update_route(self, topic: str, asked: str) -> bool:
         if not await try_lock(self._route_lock, self._context.clock, self._config.lock_timeout_ms / 1000):
             self._context.log.warning("route of %s not updated: another update takes longer than the lock wait", topic)
             return False
         try:
             route = await self.name_server.query_route(asked, self.api_timeout_s)
-            if borrow_queue_nums is not None:
-                route = borrowed_route(route, borrow_queue_nums)
+            if asked != topic:
+                route = borrowed_route(route)
             return self.route_cache.take(topic, route, needed=self._is_route_needed(topic))
         except ResponseError as exc:
             if not topic.startswith(RETRY_GROUP_TOPIC_PREFIX) and topic != TBW102:
@@ -305,6 +302,18 @@ class MQClientInstance:
         if address is None:
             return None
         return FindBrokerResult(address, slave, self._broker_version_table.get(broker_name, {}).get(address, 0))
+
+    async def find_broker(self, queue: MessageQueue, broker_id: int = MASTER_ID) -> FindBrokerResult:
+        """Return the address of the queue's broker. If the address is unknown, query the topic's route once. Raises
+        ClientError if the address stays unknown, and TransportError or ProtocolError without a readable route
+        answer."""
+        found = self.find_broker_address_in_subscribe(queue.broker_name, broker_id)
+        if found is None:
+            await self.update_route(queue.topic)
+            found = self.find_broker_address_in_subscribe(queue.broker_name, broker_id)
+        if found is None:
+            raise ClientError(f"The broker[{queue.broker_name}] not exist")
+        return found
 
     def find_broker_address_by_topic(self, topic: str) -> Address | None:
         """Return the master's address of a random broker name in the topic's cached route; without a master, the
@@ -423,7 +432,7 @@ class MQClientInstance:
         said = consumer.running_info()
         properties = {
             **said.properties,
-            "instanceName": self._config.instance_name,
+            "instanceName": "DEFAULT",
             "PROP_CLIENT_VERSION": _VERSION_NAMES[self._config.profile],
             "PROP_NAMESERVER_ADDR": "".join(f"{at};" for at in self.name_server.selector.addresses),
         }

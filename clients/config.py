@@ -9,24 +9,15 @@ from dataclasses import dataclass
 
 from ..remoting.node.network import Address
 from ..remoting.node.profile import Profile
-from ..remoting.topics import TBW102
 from .name_servers import JAVA, SelectionRules
 
-DEFAULT_INSTANCE_NAME = "DEFAULT"
+CLIENT_IP = "127.0.0.1"
+"""The first half of the client id; nothing connects to this address."""
+DEFAULT_TOPIC_QUEUE_NUMS = 4
+"""Most queues that an unknown topic gets at each broker."""
 
 _RETRY_RESPONSE_CODES_4_9 = frozenset({17, 14, 1, 16, 204, 205})
 _RETRY_RESPONSE_CODES_5_3 = _RETRY_RESPONSE_CODES_4_9 | {2, 1500}
-
-
-def parse_name_servers(text: str) -> tuple[Address, ...]:
-    """Return the addresses in a text such as `"a:9876;b:9876"`, in order.
-
-    If the text begins with http://, only the part after the last `/` is read. Raises ValueError for an address that is
-    not host:port. Upstream: `NameServerAddressUtils`.
-    """
-    if text.startswith("http://"):
-        text = text[text.rindex("/") + 1 :]
-    return tuple(Address.parse(part) for part in text.split(";") if part)
 
 
 def require_positive(config: object, names: Iterable[str]) -> None:
@@ -48,10 +39,6 @@ class ClientConfig:
     profile: Profile = Profile.V4_9
     selection: SelectionRules = JAVA
     """How it chooses NameServers: as Java's clients, or as one of another language does."""
-    client_ip: str = "127.0.0.1"
-    """The first half of the client id; nothing connects to this address."""
-    instance_name: str = DEFAULT_INSTANCE_NAME
-    """DEFAULT becomes the node's name and start time, as Java makes it pid#nanos."""
     poll_name_server_interval_ms: int = 30_000
     heartbeat_broker_interval_ms: int = 30_000
     persist_consumer_offset_interval_ms: int = 5_000
@@ -83,17 +70,12 @@ class ProducerConfig(ClientConfig):
     """A producer's settings. Defaults: `DefaultMQProducer`."""
 
     producer_group: str = "DEFAULT_PRODUCER"
-    create_topic_key: str = TBW102
-    """Whose route an unknown topic borrows; 5.x always borrows TBW102's."""
-    default_topic_queue_nums: int = 4
     send_msg_timeout_ms: int = 3_000
     """The budget of one whole send call, retries included."""
     send_msg_max_timeout_per_request_ms: int = -1
     """Cap of each try but the last; -1 is off. 5.3.3 and later, ignored by profile 4.9."""
     compress_msg_body_over_howmuch: int = 4_096
-    compress_level: int = 5
     retry_times_when_send_failed: int = 2
-    retry_times_when_send_async_failed: int = 2
     retry_another_broker_when_not_store_ok: bool = False
     max_message_size: int = 4 * 1024 * 1024
     send_latency_fault_enable: bool = False
@@ -103,22 +85,19 @@ class ProducerConfig(ClientConfig):
     """For how many milliseconds, one for each of latency_max; empty: the profile's own."""
     start_detector_enable: bool = False
     """Whether brokers that failed are probed (5.1.4 and later, ignored by profile 4.9)."""
-    extra_retry_response_codes: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
         # The zero-argument super() cannot be used in a dataclass with slots, which makes a second class object.
         ClientConfig.__post_init__(self)
-        require_positive(self, ("default_topic_queue_nums", "send_msg_timeout_ms", "max_message_size"))
+        require_positive(self, ("send_msg_timeout_ms", "max_message_size"))
         if not self.producer_group:
             raise ValueError("producer_group is empty; it must be a name")
         if len(self.latency_max) != len(self.not_available_duration) or sorted(self.latency_max) != [*self.latency_max]:
             raise ValueError("latency_max must ascend, and not_available_duration must have as many entries")
-        for name in ("retry_times_when_send_failed", "retry_times_when_send_async_failed"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be 0 or more")
+        if (retries := self.retry_times_when_send_failed) < 0:
+            raise ValueError(f"retry_times_when_send_failed is {retries}; it must be 0 or more")
 
     @property
     def retry_response_codes(self) -> frozenset[int]:
         """The broker's response codes after which a synchronous send tries again."""
-        own = _RETRY_RESPONSE_CODES_4_9 if self.profile is Profile.V4_9 else _RETRY_RESPONSE_CODES_5_3
-        return own | self.extra_retry_response_codes
+        return _RETRY_RESPONSE_CODES_4_9 if self.profile is Profile.V4_9 else _RETRY_RESPONSE_CODES_5_3

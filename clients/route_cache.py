@@ -14,6 +14,7 @@ from ..remoting.codes import MASTER_ID, PERM_READ, PERM_WRITE
 from ..remoting.message import MessageQueue
 from ..remoting.node.network import Address
 from ..remoting.node.recording import Recorder
+from .config import DEFAULT_TOPIC_QUEUE_NUMS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,14 +61,14 @@ def subscribe_set(topic: str, route: TopicRouteData) -> frozenset[MessageQueue]:
     )
 
 
-def borrowed_route(template: TopicRouteData, default_topic_queue_nums: int) -> TopicRouteData:
-    """Return the template topic's route for an unknown topic, with at most `default_topic_queue_nums` queues at each
+def borrowed_route(template: TopicRouteData) -> TopicRouteData:
+    """Return the template topic's route for an unknown topic, with at most DEFAULT_TOPIC_QUEUE_NUMS queues at each
     broker."""
     rows = tuple(
         replace(
             row,
-            read_queue_nums=min(default_topic_queue_nums, row.read_queue_nums),
-            write_queue_nums=min(default_topic_queue_nums, row.read_queue_nums),
+            read_queue_nums=min(DEFAULT_TOPIC_QUEUE_NUMS, row.read_queue_nums),
+            write_queue_nums=min(DEFAULT_TOPIC_QUEUE_NUMS, row.read_queue_nums),
         )
         for row in template.queue_datas
     )

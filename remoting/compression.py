@@ -12,7 +12,7 @@ from enum import IntEnum
 import lz4.frame
 import zstandard
 
-from .errors import LocalProtocolError, RemoteProtocolError
+from .errors import RemoteProtocolError
 
 COMPRESSED_FLAG = 0x1
 MULTI_TAGS_FLAG = 0x2
@@ -23,6 +23,7 @@ COMPRESSION_TYPE_MASK = 0x700
 INFLATED_MAX = 16_777_216
 """Most bytes a body may inflate to. Producers refuse bodies over 4 MiB before they compress them."""
 
+_LEVEL = 5
 _ZSTD_WINDOW_MAX = 1 << 24
 _ZSTD_SLICE = 128
 
@@ -51,15 +52,13 @@ def compressed_flags(kind: CompressionType = CompressionType.ZLIB) -> int:
     return COMPRESSED_FLAG | kind
 
 
-def compress(body: bytes, kind: CompressionType = CompressionType.ZLIB, level: int = 5) -> bytes:
-    """Compress `body` to one zlib stream, LZ4 frame or zstd frame. `level` is 0 to 9; RocketMQ's default is 5."""
-    if not 0 <= level <= 9:
-        raise LocalProtocolError(f"compression level {level} is not in 0..9")
+def compress(body: bytes, kind: CompressionType = CompressionType.ZLIB) -> bytes:
+    """Compress `body` to one zlib stream, LZ4 frame or zstd frame, with RocketMQ's default level."""
     if kind is CompressionType.ZLIB:
-        return zlib.compress(body, level)
+        return zlib.compress(body, _LEVEL)
     if kind is CompressionType.LZ4:
         return bytes(lz4.frame.compress(body))
-    return zstandard.ZstdCompressor(level=level).compress(body)
+    return zstandard.ZstdCompressor(level=_LEVEL).compress(body)
 
 
 def inflate_zlib(data: bytes | memoryview, limit: int = INFLATED_MAX) -> bytes:

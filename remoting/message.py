@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import lru_cache
 from typing import NamedTuple
@@ -23,7 +23,7 @@ from typing import NamedTuple
 from . import compression, message_properties
 from .errors import LocalProtocolError, RemoteProtocolError
 from .message_id import offset_msg_id, pack_host, unpack_host
-from .message_properties import PROPERTIES_MAX, format_properties, parse_properties
+from .message_properties import PROPERTIES_MAX, parse_properties
 from .node.network import Address
 
 MAGIC_V1 = -626843481  # 0xDAA320A7
@@ -65,37 +65,17 @@ class Message:
         topic: str,
         body: bytes,
         *,
-        tags: str | None = None,
-        keys: str | Sequence[str] = (),
-        delay_level: int = 0,
-        wait_store_msg_ok: bool = True,
+        tags: str = "",
+        keys: str = "",
         user_properties: Mapping[str, str] | None = None,
-        flag: int = 0,
     ) -> Message:
-        """Make a message with the properties that Java's constructor and setters set. Raises LocalProtocolError if a
-        user property is empty or takes a reserved name."""
-        properties = {message_properties.WAIT: "true" if wait_store_msg_ok else "false"}
-        joined_keys = keys if isinstance(keys, str) else " ".join(keys)
-        if joined_keys:
-            properties[message_properties.KEYS] = joined_keys
-        if tags:
-            properties[message_properties.TAGS] = tags
-        if delay_level:
-            properties[message_properties.DELAY] = str(delay_level)
-        for name, value in (user_properties or {}).items():
-            if name in message_properties.RESERVED_NAMES:
-                raise LocalProtocolError(f"property name {name!r} is RocketMQ's own; choose another")
-            if not name.strip() or not value.strip():
-                raise LocalProtocolError(f"user property {name!r} needs a name and a value that are not blank")
-            properties[name] = value
-        return cls(topic, body, properties=properties, flag=flag)
+        """Make a message with the properties that Java's constructor and setters set."""
+        own = {message_properties.WAIT: "true", message_properties.KEYS: keys, message_properties.TAGS: tags}
+        properties = {name: value for name, value in own.items() if value}
+        return cls(topic, body, properties={**properties, **(user_properties or {})})
 
     def with_property(self, name: str, value: str) -> Message:
         return Message(self.topic, self.body, properties={**self.properties, name: value}, flag=self.flag)
-
-    @property
-    def tags(self) -> str | None:
-        return self.properties.get(message_properties.TAGS)
 
     @property
     def keys(self) -> str | None:
@@ -105,15 +85,6 @@ class Message:
     @property
     def uniq_key(self) -> str | None:
         return self.properties.get(message_properties.UNIQ_KEY)
-
-    @property
-    def delay_level(self) -> int:
-        text = self.properties.get(message_properties.DELAY, "0")
-        return int(text) if text.isascii() and text.isdigit() else 0
-
-    @property
-    def wait_store_msg_ok(self) -> bool:
-        return self.properties.get(message_properties.WAIT, "true").lower() == "true"
 
 
 @lru_cache(maxsize=4096)
@@ -338,9 +309,3 @@ def _decode_at(data: Buffer, position: int, strict: bool) -> tuple[StoredMessage
         version=version,
     )
     return message, end
-
-
-def raw_properties(properties: Mapping[str, str] | str) -> bytes:
-    """Return the bytes of a record's properties, from a mapping or from a send header's string."""
-    text = properties if isinstance(properties, str) else format_properties(properties)
-    return text.encode(errors="replace")

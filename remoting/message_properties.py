@@ -29,12 +29,9 @@ REAL_QUEUE_ID = "REAL_QID"
 PRODUCER_GROUP = "PGROUP"
 RECONSUME_TIME = "RECONSUME_TIME"
 MAX_RECONSUME_TIMES = "MAX_RECONSUME_TIMES"
-MIN_OFFSET = "MIN_OFFSET"
-MAX_OFFSET = "MAX_OFFSET"
 CLUSTER = "CLUSTER"
 MSG_REGION = "MSG_REGION"
 TRACE_ON = "TRACE_ON"
-CONSUME_START_TIME = "CONSUME_START_TIME"
 REPLY_TO_CLIENT = "REPLY_TO_CLIENT"
 PUSH_REPLY_TIME = "PUSH_REPLY_TIME"
 TRANSACTION_PREPARED = "TRAN_MSG"
@@ -50,8 +47,7 @@ _RESERVED = """
     REPLY_TO_CLIENT TTL ARRIVE_TIME PUSH_REPLY_TIME MSG_TYPE __SHARDINGKEY INNER_NUM INNER_BASE DUP_INFO POP_CK
     1ST_POP_TIME TIMER_DELAY_SEC TIMER_DELAY_MS TIMER_DELIVER_MS __BORNHOST BORN_TIMESTAMP __CRC32#
 """
-RESERVED_NAMES = frozenset(_RESERVED.split())
-"""Names that a user property may not take."""
+_RESERVED_NAMES = frozenset(_RESERVED.split())
 
 
 def format_properties(properties: Mapping[str, str], *, trailing_separator: bool = True) -> str:
@@ -113,5 +109,5 @@ def message_digest(body: bytes, properties: Mapping[str, str]) -> int:
     Properties that clients and brokers add (WAIT, UNIQ_KEY, MIN_OFFSET, CLUSTER …) are not in the digest. Producer and
     consumers therefore compute the same digest, unless the message was changed on its way.
     """
-    own = [item for item in properties.items() if item[0] in _OF_THE_USER or item[0] not in RESERVED_NAMES]
+    own = [item for item in properties.items() if item[0] in _OF_THE_USER or item[0] not in _RESERVED_NAMES]
     return zlib.crc32(repr(sorted(own)).encode("utf-8", "surrogatepass"), zlib.crc32(body))

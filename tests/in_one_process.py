@@ -40,7 +40,7 @@ class NodeNetwork:
 
     async def connect(self, address: Address, factory: ProtocolFactory) -> asyncio.BaseProtocol:
         protocol = await self._shared.connect(address, factory)
-        self._dialled += [end for end in self._shared.transports if end.get_protocol() is protocol]
+        self._dialled += [end for end in self._shared.transports if end.protocol is protocol]
         return protocol
 
 

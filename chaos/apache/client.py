@@ -114,7 +114,6 @@ class JavaClient(JavaNode):
         self._asked_ms: list[float] = []
         self._heard: dict[str, asyncio.Future[None]] = {}
         self._chosen: Address | None = None
-        self._sends = 0
         self._began = False
         self._leaves = False
 
@@ -210,13 +209,12 @@ class JavaClient(JavaNode):
         self._began = True
         self._write("begin")
 
-    async def finish(self) -> int:
-        """Stop sending, and wait for the last send. Returns the number of sends."""
+    async def finish(self) -> None:
+        """Stop sending, and wait for the last send."""
         if self._began and self._java is not None and self._java.children:
             finished = self._hears("finished")
             self._write("finish")
             await self._java.within(finished, START_S, "did not end its last send")
-        return self._sends
 
     async def chosen_name_server(self) -> Address | None:
         return self._chosen
@@ -248,8 +246,6 @@ class JavaClient(JavaNode):
             return
         if what == "clock" and self._asked_ms:
             self._clock.answered(self._asked_ms.pop(0), at_ns, self._now_ms())
-        elif what == "finished":
-            self._sends = said["sends"]
         elif what == "start_failed":  # the next one is another client: its own list, and its own first choice
             self._rows.end(self._now_ms())
             self._rows = self._new_rows()

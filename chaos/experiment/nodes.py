@@ -11,7 +11,7 @@ from typing import Any
 from ...actors.broker.config import BrokerConfig
 from ...actors.namesrv.config import NamesrvConfig
 from ...clients.config import ClientConfig, ProducerConfig
-from ...clients.consumer.config import ConsumeFromWhere, ConsumerConfig, MessageModel
+from ...clients.consumer.config import ConsumerConfig, MessageModel
 from ...clients.name_servers import AS_LISTED
 from ...remoting.codes import MASTER_ID
 from ...remoting.node.network import Address
@@ -192,7 +192,6 @@ class NodePlan:
             consumer_group=self.scenario.group_of(name),
             subscriptions=((self.scenario.topic_of(name), "*"),),
             message_model=MessageModel.BROADCASTING if workload.broadcasting else MessageModel.CLUSTERING,
-            consume_from_where=ConsumeFromWhere.FIRST_OFFSET,
         )
         return partial(ConsumerNode, config=ConsumerConfig(**settings))
 

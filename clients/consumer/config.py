@@ -21,12 +21,9 @@ class MessageModel(StrEnum):
     BROADCASTING = "BROADCASTING"
 
 
-class ConsumeFromWhere(StrEnum):
-    """Where a group starts in a queue if the group committed no offset. The values are the texts on the wire."""
-
-    LAST_OFFSET = "CONSUME_FROM_LAST_OFFSET"
-    FIRST_OFFSET = "CONSUME_FROM_FIRST_OFFSET"
-    TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
+CONSUME_FROM_WHERE = "CONSUME_FROM_FIRST_OFFSET"
+"""Where a group starts in a queue if the group committed no offset, as on the wire; the only place that workloads
+need."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +34,6 @@ class ConsumerConfig(ClientConfig):
     subscriptions: tuple[tuple[str, str], ...] = ()
     """(topic, expression) pairs; an expression is `*` or tags joined by `||`."""
     message_model: MessageModel = MessageModel.CLUSTERING
-    consume_from_where: ConsumeFromWhere = ConsumeFromWhere.LAST_OFFSET
-    consume_timestamp_ms: int = 0
-    """Where TIMESTAMP starts."""
     consume_thread_max: int = 20
     """How many listener calls run at once."""
     consume_message_batch_max_size: int = 1

@@ -17,7 +17,7 @@ from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
 from ...remoting.node.profile import Profile
 from ..client_instance import MQClientInstance
-from .config import ConsumerConfig, MessageModel, retry_topic
+from .config import CONSUME_FROM_WHERE, ConsumerConfig, MessageModel, retry_topic
 from .consume_service import ConsumeService, Listener
 from .offset_store import LocalFileOffsetStore, OffsetStore, RemoteBrokerOffsetStore
 from .process_queue import ProcessQueue
@@ -108,7 +108,7 @@ class DefaultMQPushConsumer:
         return ConsumerData(
             group_name=self._config.consumer_group,
             message_model=self._config.message_model.value,
-            consume_from_where=self._config.consume_from_where.value,
+            consume_from_where=CONSUME_FROM_WHERE,
             subscription_data_set=tuple(self.subscriptions()),
         )
 
@@ -120,7 +120,7 @@ class DefaultMQPushConsumer:
             properties={
                 "consumerGroup": config.consumer_group,
                 "messageModel": config.message_model.value,
-                "consumeFromWhere": config.consume_from_where.value,
+                "consumeFromWhere": CONSUME_FROM_WHERE,
                 "consumeThreadMax": str(config.consume_thread_max),
                 "consumeMessageBatchMaxSize": str(config.consume_message_batch_max_size),
                 "pullBatchSize": str(config.pull_batch_size),

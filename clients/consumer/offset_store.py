@@ -12,14 +12,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection
 from pathlib import Path
 
-from ...remoting.codes import RequestCode
-from ...remoting.command import RemotingCommand
+from ...remoting.codes import RequestCode, ResponseCode
+from ...remoting.command import RemotingCommand, success
 from ...remoting.errors import ClientError, RocketMQError
-from ...remoting.headers.broker import UpdateConsumerOffsetRequestHeader
+from ...remoting.headers.broker import (
+    QueryConsumerOffsetRequestHeader,
+    QueryConsumerOffsetResponseHeader,
+    UpdateConsumerOffsetRequestHeader,
+)
 from ...remoting.message import MessageQueue
 from ...remoting.node.recording import Recorder, ignore
-from ..broker_calls import OFFSET_CALL_TIMEOUT_S, consumer_offset, find_broker
 from ..client_instance import MQClientInstance
+
+CALL_TIMEOUT_S = 5.0
 
 
 class OffsetStore(ABC):
@@ -74,8 +79,15 @@ class RemoteBrokerOffsetStore(OffsetStore):
         self._instance, self._group, self._log = instance, group, log
 
     async def _stored(self, queue: MessageQueue) -> int | None:
-        broker = await find_broker(self._instance, queue)
-        return await consumer_offset(self._instance.remoting, broker.address, self._group, queue.topic, queue.queue_id)
+        broker = await self._instance.find_broker(queue)
+        header = QueryConsumerOffsetRequestHeader(
+            consumer_group=self._group, topic=queue.topic, queue_id=queue.queue_id
+        )
+        request = RemotingCommand.request(RequestCode.QUERY_CONSUMER_OFFSET, header)
+        response = await self._instance.remoting.invoke(broker.address, request, timeout_s=CALL_TIMEOUT_S)
+        if response.code == ResponseCode.QUERY_NOT_FOUND:
+            return None
+        return QueryConsumerOffsetResponseHeader.from_ext_fields(success(response).ext_fields).offset
 
     async def persist(self, queues: Collection[MessageQueue]) -> None:
         for queue in queues:
@@ -88,12 +100,12 @@ class RemoteBrokerOffsetStore(OffsetStore):
                 self._log.warning("group %s: offset %d of %s not committed: %s", self._group, offset, queue, exc)
 
     async def _send(self, queue: MessageQueue, offset: int) -> None:
-        broker = await find_broker(self._instance, queue)
+        broker = await self._instance.find_broker(queue)
         header = UpdateConsumerOffsetRequestHeader(
             consumer_group=self._group, topic=queue.topic, queue_id=queue.queue_id, commit_offset=offset
         )
         request = RemotingCommand.request(RequestCode.UPDATE_CONSUMER_OFFSET, header, oneway=True)
-        await self._instance.remoting.oneway(broker.address, request, timeout_s=OFFSET_CALL_TIMEOUT_S)
+        await self._instance.remoting.oneway(broker.address, request, timeout_s=CALL_TIMEOUT_S)
 
 
 class LocalFileOffsetStore(OffsetStore):

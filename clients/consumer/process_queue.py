@@ -36,15 +36,8 @@ class ProcessQueue:
         self.size_bytes = 0
         self._max_offset = -1
 
-    def __repr__(self) -> str:
-        state = ", dropped" if self.dropped else ""
-        return f"<ProcessQueue {len(self._messages)} messages, {self.size_bytes} B{state}>"
-
     def __len__(self) -> int:
         return len(self._messages)
-
-    def __contains__(self, queue_offset: int) -> bool:
-        return queue_offset in self._messages
 
     @property
     def span(self) -> int:

@@ -18,7 +18,6 @@ from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
 from ...remoting.node.profile import Profile
 from ...remoting.node.tasks import cancel_all
-from ..broker_calls import find_broker
 from ..client_instance import MQClientInstance
 from .config import ConsumerConfig, MessageModel
 from .consume_service import ConsumeService
@@ -164,7 +163,7 @@ class PullService:
             self._rebalancer.wake()
 
     async def _pull(self, queue: MessageQueue, offset: int) -> PullResult:
-        broker = await find_broker(self._instance, queue, self._suggested_broker_ids.get(queue, MASTER_ID))
+        broker = await self._instance.find_broker(queue, self._suggested_broker_ids.get(queue, MASTER_ID))
         committed = None
         if self._config.message_model is MessageModel.CLUSTERING:
             committed = self._offsets.in_memory(queue)

@@ -20,9 +20,8 @@ from ...remoting.node.node import NodeContext
 from ...remoting.node.profile import Profile
 from ...remoting.node.tasks import cancel_all
 from ...remoting.topics import RETRY_GROUP_TOPIC_PREFIX
-from ..broker_calls import find_broker, max_offset, search_offset
 from ..client_instance import MQClientInstance
-from .config import ConsumeFromWhere, ConsumerConfig, MessageModel
+from .config import ConsumerConfig, MessageModel
 from .offset_store import OffsetStore
 from .process_queue import ProcessQueue
 
@@ -220,18 +219,9 @@ class Rebalancer:
         return True
 
     async def _start_offset(self, queue: MessageQueue) -> int:
-        """The committed offset, else the one that `consume_from_where` says. Raises RocketMQError when unknown."""
+        """The committed offset, else 0. Raises RocketMQError when unknown."""
         committed = await self._offsets.read(queue)
-        if committed is not None:
-            return committed
-        where, is_retry = self._config.consume_from_where, queue.topic.startswith(RETRY_GROUP_TOPIC_PREFIX)
-        if where is ConsumeFromWhere.FIRST_OFFSET or (where is ConsumeFromWhere.LAST_OFFSET and is_retry):
-            return 0  # below the queue's first offset the broker answers 21, and that mends it
-        instance, broker = self._instance, await find_broker(self._instance, queue)
-        at = instance.remoting, broker.address, queue.topic, queue.queue_id
-        if where is ConsumeFromWhere.TIMESTAMP and not is_retry:
-            return await search_offset(*at, self._config.consume_timestamp_ms, timeout_s=instance.api_timeout_s)
-        return await max_offset(*at, timeout_s=instance.api_timeout_s)
+        return committed or 0  # below the queue's first offset the broker answers 21, and that mends it
 
     async def _announce(self, topic: str) -> None:
         """Record the new queues and, with a new subscription version, send a heartbeat to the brokers."""

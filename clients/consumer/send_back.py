@@ -10,12 +10,12 @@ from dataclasses import replace
 
 from ...remoting import message_properties as names
 from ...remoting.codes import RequestCode
+from ...remoting.command import RemotingCommand, success
 from ...remoting.errors import ClientError, RocketMQError
 from ...remoting.headers.broker import ConsumerSendMsgBackRequestHeader
 from ...remoting.message import Message, MessageQueue, StoredMessage
 from ...remoting.node.node import NodeContext
 from ...remoting.node.recording import ignore
-from ..broker_calls import call
 from ..client_instance import MQClientInstance
 from ..config import ProducerConfig
 from ..producer.producer import DefaultMQProducer
@@ -66,8 +66,8 @@ class SendBackService:
             origin_topic=restore_topic(message, self._config.consumer_group).topic,
             max_reconsume_times=self._config.max_reconsume_times,
         )
-        remoting, code = self._instance.remoting, RequestCode.CONSUMER_SEND_MSG_BACK
-        await call(remoting, address, code, header, timeout_s=SEND_BACK_TIMEOUT_S)
+        request = RemotingCommand.request(RequestCode.CONSUMER_SEND_MSG_BACK, header)
+        success(await self._instance.remoting.invoke(address, request, timeout_s=SEND_BACK_TIMEOUT_S))
 
     async def _send_anew(self, message: StoredMessage) -> None:
         group = self._config.consumer_group

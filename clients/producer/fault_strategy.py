@@ -123,10 +123,6 @@ class MQFaultStrategy:
         """Note that the broker answered with an error code (`MQBrokerException`)."""
         self._update(broker_name, latency_ms, True, False, now_ms)
 
-    def async_failed(self, broker_name: str, latency_ms: int, *, now_ms: int) -> None:
-        """Note that an asynchronous attempt failed in any way: the broker becomes isolated, but stays reachable."""
-        self._update(broker_name, latency_ms, True, True, now_ms)
-
     def _update(self, broker_name: str, latency_ms: int, failed: bool, reachable: bool, now_ms: int) -> None:
         if not self._enabled:
             return

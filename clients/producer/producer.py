@@ -1,12 +1,10 @@
-"""A producer that sends synchronously, asynchronously, oneway or in batches, with Java's retries (sender.py).
+"""A producer that sends synchronously, with Java's retries (sender.py).
 
 Every send ends in a result or in one RocketMQError, whose `definite` is true only if no try can have stored the
 message. Upstream: `DefaultMQProducer`, `DefaultMQProducerImpl`.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
 
 from ...remoting.codes import RequestCode, ResponseCode
 from ...remoting.command import RemotingCommand
@@ -16,9 +14,9 @@ from ...remoting.message import Message, MessageQueue
 from ...remoting.message_id import UniqIdGenerator
 from ...remoting.node.node import NodeContext
 from ...remoting.node.profile import Profile
-from ...remoting.node.tasks import cancel_all
+from ...remoting.topics import TBW102
 from ..client_instance import MQClientInstance
-from ..config import ProducerConfig
+from ..config import CLIENT_IP, ProducerConfig
 from ..scheduler import FixedRateScheduler
 from . import send_request
 from .fault_strategy import DETECT_TIMEOUT_MS, MQFaultStrategy
@@ -28,12 +26,7 @@ from .send_request import SendRequest
 from .send_result import SendResult
 from .sender import Sender
 
-SendCallback = Callable[[SendResult | None, RocketMQError | None], object]
-"""Called once, with the result or with the error of an asynchronous send."""
-
 DETECT_PERIOD_S = 3.0
-
-_T = TypeVar("_T", bound=SendResult | None)
 
 
 class DefaultMQProducer:
@@ -60,8 +53,7 @@ class DefaultMQProducer:
         )
         self._sender = Sender(context, config, self.client, self._publish_table, self._fault)
         self._detector = FixedRateScheduler(context.clock, context.log)
-        self._uniq_ids = UniqIdGenerator(config.client_ip, context.rng)
-        self._async_sends: set[asyncio.Task[SendResult]] = set()
+        self._uniq_ids = UniqIdGenerator(CLIENT_IP, context.rng)
         self._running = False
 
     async def start(self) -> None:
@@ -73,7 +65,7 @@ class DefaultMQProducer:
         self._running = True
         if self._config.profile is Profile.V4_9:
             # 4.9 polls the template topic's route from the start.
-            self._publish_table.want(self._config.create_topic_key)
+            self._publish_table.want(TBW102)
         if self._owns_client:
             await self.client.start()
         if self._config.start_detector_enable and self._config.profile is Profile.V5_X:
@@ -82,117 +74,52 @@ class DefaultMQProducer:
         await self.client.send_heartbeat_to_all()
 
     async def stop(self) -> None:
-        """Unregister at every broker, end the jobs, close the channels. Unfinished asynchronous sends are cancelled."""
+        """Unregister at every broker, end the jobs, close the channels."""
         if not self._running:
             return
         self._running = False
-        await cancel_all(self._async_sends)
         await self._detector.stop()
         await self.client.unregister_producer(self._config.producer_group)
         if self._owns_client:
             await self.client.stop()
 
-    async def send(
-        self, message: Message, *, queue: MessageQueue | None = None, timeout_ms: int | None = None
-    ) -> SendResult:
-        """Send a message and wait for the broker's answer; `timeout_ms` (default send_msg_timeout_ms) covers all tries.
+    async def send(self, message: Message) -> SendResult:
+        """Send a message and wait for the broker's answer; send_msg_timeout_ms covers all tries.
 
-        With `queue` the message is sent only once, to that queue. Raises ClientError (nothing was sent), ResponseError
-        (a code that is not retried), SendError (all tries failed), TooManyRequests; with `queue` TransportError as
-        well.
+        Raises ClientError (nothing was sent), ResponseError (a code that is not retried), SendError (all tries failed),
+        TooManyRequests.
         """
-        return await self._send(send_request.single(message, self._config, self._next_id), queue, timeout_ms)
+        return await self._recorded(message, self._sender.send)
 
     async def send_selected(
-        self,
-        message: Message,
-        select: Callable[[Sequence[MessageQueue]], MessageQueue],
-        *,
-        timeout_ms: int | None = None,
+        self, message: Message, select: Callable[[Sequence[MessageQueue]], MessageQueue]
     ) -> SendResult:
         """Send to the queue that `select` picks; `select` gets the topic's writable queues in order of broker name and
         queue id. There is no retry at another queue, so that messages for one queue stay in order. Upstream:
         `sendSelectImpl`."""
-        request = send_request.single(message, self._config, self._next_id)
-        self._check(request, None)
-        limit_ms = self._config.send_msg_timeout_ms if timeout_ms is None else timeout_ms
         return await self._recorded(
-            request, lambda record: self._sender.send_selected(request, record, select, limit_ms)
+            message, lambda request, record, limit_ms: self._sender.send_selected(request, record, select, limit_ms)
         )
 
-    async def send_batch(
-        self, messages: Sequence[Message], *, queue: MessageQueue | None = None, timeout_ms: int | None = None
+    async def _recorded(
+        self, message: Message, call: Callable[[SendRequest, SendRecord, int], Awaitable[SendResult]]
     ) -> SendResult:
-        """Send all `messages` (of one topic) in one request, as `send` does; the messages get consecutive offsets."""
-        return await self._send(send_request.batch(messages, self._config, self._next_id), queue, timeout_ms)
-
-    async def send_oneway(self, message: Message, *, queue: MessageQueue | None = None) -> None:
-        """Send a message without waiting for an answer; return when the request is handed to a connection. There is no
-        retry; the errors are the same as for `send`."""
-        request = send_request.single(message, self._config, self._next_id)
-        self._check(request, queue)
-        timeout_ms = self._config.send_msg_timeout_ms
-        await self._recorded(request, lambda record: self._sender.send_oneway(request, record, queue, timeout_ms))
-
-    def send_async(
-        self, message: Message, callback: SendCallback | None = None, *, timeout_ms: int | None = None
-    ) -> asyncio.Task[SendResult]:
-        """Begin to send; the returned task gives the result, or raises ClientError, ResponseError, SendError,
-        TransportError.
-
-        `callback` is called when the send ends, unless the task was cancelled. For a message that no broker would
-        accept, ClientError or LocalProtocolError is raised at once.
-        """
-        request = send_request.single(message, self._config, self._next_id)
-        self._check(request, None)
-        limit_ms = self._config.send_msg_timeout_ms if timeout_ms is None else timeout_ms
-        call = self._recorded(request, lambda record: self._sender.send_async(request, record, limit_ms))
-        task = asyncio.create_task(call)
-        self._async_sends.add(task)
-
-        def ended(task: asyncio.Task[SendResult]) -> None:
-            self._async_sends.discard(task)
-            if callback is None or task.cancelled():
-                return
-            error = task.exception()
-            if error is None:
-                callback(task.result(), None)
-            elif isinstance(error, RocketMQError):
-                callback(None, error)
-
-        task.add_done_callback(ended)
-        return task
-
-    async def _send(self, request: SendRequest, queue: MessageQueue | None, timeout_ms: int | None) -> SendResult:
-        self._check(request, queue)
-        limit_ms = self._config.send_msg_timeout_ms if timeout_ms is None else timeout_ms
-        if queue is None:
-            return await self._recorded(request, lambda record: self._sender.send(request, record, limit_ms))
-        return await self._recorded(request, lambda record: self._sender.send_once(request, record, queue, limit_ms))
-
-    async def _recorded(self, request: SendRequest, call: Callable[[SendRecord], Awaitable[_T]]) -> _T:
         """Returns the outcome of `call`; the history gets one invoke row and one outcome row."""
-        record = SendRecord(self._context, request, tuple(self._next_id() for _ in request.messages))
+        request = send_request.single(message, self._config, self._next_id)
+        if not self._running:
+            raise ClientError("The producer service state not OK, not running")
+        record = SendRecord(self._context, request, self._next_id())
         record.invoked()
         try:
-            result = await call(record)
+            result = await call(request, record, self._config.send_msg_timeout_ms)
         except RocketMQError as exc:
             record.failed(exc)
             raise
         except BaseException:
             record.unknown()
             raise
-        if result is None:
-            record.unknown()
-        else:
-            record.returned(result)
+        record.returned(result)
         return result
-
-    def _check(self, request: SendRequest, queue: MessageQueue | None) -> None:
-        if not self._running:
-            raise ClientError("The producer service state not OK, not running")
-        if queue is not None and queue.topic != request.topic:
-            raise ClientError(f"the message's topic {request.topic} is not its queue's topic {queue.topic}")
 
     def _next_id(self) -> str:
         return self._uniq_ids.next_id(self._context.clock.now_ms())

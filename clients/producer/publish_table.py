@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from ...remoting.errors import ClientError, ProtocolError, TransportError
 from ...remoting.message import MessageQueue
-from ...remoting.node.profile import Profile
-from ...remoting.topics import TBW102
 from ..client_instance import MQClientInstance
 from ..config import ProducerConfig
 from ..route_cache import TopicPublishInfo
@@ -119,7 +117,6 @@ class PublishTable:
         try:
             await self._client.update_route(topic)
             if self._table[topic] is None:
-                template = self._config.create_topic_key if self._config.profile is Profile.V4_9 else TBW102
-                await self._client.borrow_route(topic, template, self._config.default_topic_queue_nums)
+                await self._client.borrow_route(topic)
         except (TransportError, ProtocolError) as exc:
             raise RouteQueryFailed(f"no route of topic {topic}: {exc}") from exc

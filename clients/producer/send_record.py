@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from ...remoting.codes import ResponseCode
 from ...remoting.errors import RequestTimeout, ResponseError, RocketMQError
-from ...remoting.message import Message, MessageQueue
+from ...remoting.message import MessageQueue
 from ...remoting.message_properties import message_digest
 from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
@@ -23,51 +23,46 @@ def outcome(error: RocketMQError) -> str:
 
 
 class SendRecord:
-    """Records a send call's events: `send` (each message's begin and outcome, with the message's `op_id`) and
-    `send_attempt` (with the first message's `op_id`)."""
+    """Records a send call's events: `send` (begin and outcome) and `send_attempt`, both with the call's `op_id`."""
 
-    def __init__(self, context: NodeContext, request: SendRequest, op_ids: tuple[str, ...]) -> None:
+    def __init__(self, context: NodeContext, request: SendRequest, op_id: str) -> None:
         self._context = context
-        self._request = request
-        self._op_ids = op_ids
+        self._message = request.message
+        self._op_id = op_id
         self._begin_s = context.clock.monotonic_s()
         self._attempts = 0
         self.maybe_stored = 0
-        """How many of its attempts may have stored the messages: each of them stores them once at most."""
+        """How many of its attempts may have stored the message: each of them stores the message once at most."""
 
     def invoked(self) -> None:
-        for message, op_id in self._each():
-            self._send("invoke", message, op_id)
+        self._send("invoke")
 
     def returned(self, result: SendResult) -> None:
         """Record outcome `ok` if the broker stored the message as safely as configured, `info` for other statuses."""
-        type_ = "ok" if result.status is SendStatus.SEND_OK else "info"
-        for index, (message, op_id) in enumerate(self._each()):
-            self._send(
-                type_,
-                message,
-                op_id,
-                broker_name=result.queue.broker_name,
-                queue_id=result.queue.queue_id,
-                offset=result.queue_offset + index,
-                digest=message_digest(message.body, message.properties),
-                code=int(_CODE_OF_STATUS[result.status]),
-                attempt=self.maybe_stored,
-                duration_ms=self._took_ms,
-            )
+        self._send(
+            "ok" if result.status is SendStatus.SEND_OK else "info",
+            broker_name=result.queue.broker_name,
+            queue_id=result.queue.queue_id,
+            offset=result.queue_offset,
+            digest=message_digest(self._message.body, self._message.properties),
+            code=int(_CODE_OF_STATUS[result.status]),
+            attempt=self.maybe_stored,
+            duration_ms=self._took_ms,
+        )
 
     def failed(self, error: RocketMQError) -> None:
         """Record that the call failed. `error.definite` becomes false if an earlier try may have stored the message."""
         error.definite = error.definite and not self.maybe_stored
-        self._all_end(outcome(error), attempt=self.maybe_stored, code=_code_of(error))
+        self._send(outcome(error), attempt=self.maybe_stored, code=_code_of(error), duration_ms=self._took_ms)
 
     def unknown(self) -> None:
-        """Record that the outcome is unknown, as after a oneway send or a cancelled call."""
-        self._all_end("info", attempt=max(1, self.maybe_stored))  # one that is cut off right now is not counted yet
+        """Record that the outcome is unknown, as after a cancelled call."""
+        attempts = max(1, self.maybe_stored)  # one that is cut off right now is not counted yet
+        self._send("info", attempt=attempts, duration_ms=self._took_ms)
 
     def attempt(self, queue: MessageQueue, address: Address | None) -> Attempt:
         number, self._attempts = self._attempts, self._attempts + 1
-        return Attempt(self, self._context, self._op_ids[0], number, queue, address)
+        return Attempt(self, self._context, self._op_id, number, queue, address)
 
     def timed_out(self, attempt: Mapping[str, object], attempt_ms: float) -> None:
         """Record that the broker did not answer this attempt in the time that the send call had left."""
@@ -75,16 +70,10 @@ class SendRecord:
         value = {"attempt_ms": attempt_ms}
         self._context.record("timed_out", f="send", duration_ms=self._took_ms, value=value, **fields)
 
-    def _each(self) -> zip[tuple[Message, str]]:
-        return zip(self._request.messages, self._op_ids, strict=True)
-
-    def _send(self, type_: str, message: Message, op_id: str, **fields: object) -> None:
+    def _send(self, type_: str, **fields: object) -> None:
+        message = self._message
         msg_key = message.keys or message.uniq_key
-        self._context.record("send", type=type_, op_id=op_id, topic=message.topic, msg_key=msg_key, **fields)
-
-    def _all_end(self, type_: str, **fields: object) -> None:
-        for message, op_id in self._each():
-            self._send(type_, message, op_id, duration_ms=self._took_ms, **fields)
+        self._context.record("send", type=type_, op_id=self._op_id, topic=message.topic, msg_key=msg_key, **fields)
 
     @property
     def _took_ms(self) -> float:

@@ -1,24 +1,23 @@
-"""Makes a message or a batch ready to send (checks, ids, compression), and makes the request for one queue.
+"""Makes a message ready to send (checks, id, compression), and makes the request for one queue.
 
-Upstream: `Validators.checkMessage`, `MessageBatch`, `DefaultMQProducerImpl.sendKernelImpl`, `tryToCompressMessage`.
+Upstream: `Validators.checkMessage`, `DefaultMQProducerImpl.sendKernelImpl`, `tryToCompressMessage`.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ...remoting import message_properties as names
 from ...remoting.codes import RequestCode
 from ...remoting.command import RemotingCommand
-from ...remoting.compression import CompressionType, compress, compressed_flags
+from ...remoting.compression import compress, compressed_flags
 from ...remoting.errors import ClientError
 from ...remoting.headers.broker import SendMessageRequestHeader
 from ...remoting.message import Message, MessageQueue
-from ...remoting.message_batch import encode_batch
 from ...remoting.message_properties import format_properties
 from ...remoting.node.profile import Profile
-from ...remoting.topics import NOT_ALLOWED_TO_SEND, RETRY_GROUP_TOPIC_PREFIX
-from ..config import ProducerConfig
+from ...remoting.topics import NOT_ALLOWED_TO_SEND, RETRY_GROUP_TOPIC_PREFIX, TBW102
+from ..config import DEFAULT_TOPIC_QUEUE_NUMS, ProducerConfig
 
 TOPIC_MAX_LENGTH = 127
 _TOPIC = re.compile(r"[%|a-zA-Z0-9_-]+")
@@ -28,46 +27,41 @@ _TOPIC = re.compile(r"[%|a-zA-Z0-9_-]+")
 class SendRequest:
     """The parts of a send that are the same for every try."""
 
-    messages: tuple[Message, ...]
-    """One, or those of a batch, each with its UNIQ_KEY."""
+    message: Message
+    """With its UNIQ_KEY."""
     body: bytes
-    """As it travels: compressed, or the batch encoding."""
+    """As it travels, perhaps compressed."""
     sys_flag: int
     properties: str
-    batch: bool
     reconsume_times: int = 0
     max_reconsume_times: int | None = None
 
     @property
     def topic(self) -> str:
-        return self.messages[0].topic
+        return self.message.topic
 
     @property
     def msg_id(self) -> str:
-        """The message id for SendResult: the UNIQ_KEYs joined by commas."""
-        return ",".join(message.uniq_key or "" for message in self.messages)
+        """The message id for SendResult: the UNIQ_KEY."""
+        return self.message.uniq_key or ""
 
-    def command(
-        self, queue: MessageQueue, config: ProducerConfig, *, now_ms: int, oneway: bool = False
-    ) -> RemotingCommand:
-        """Return the request (310 or 320) that stores the messages in `queue`."""
+    def command(self, queue: MessageQueue, config: ProducerConfig, *, now_ms: int) -> RemotingCommand:
+        """Return the request (310) that stores the message in `queue`."""
         header = SendMessageRequestHeader(
             producer_group=config.producer_group,
             topic=self.topic,
-            default_topic=config.create_topic_key,
-            default_topic_queue_nums=config.default_topic_queue_nums,
+            default_topic=TBW102,
+            default_topic_queue_nums=DEFAULT_TOPIC_QUEUE_NUMS,
             queue_id=queue.queue_id,
             sys_flag=self.sys_flag,
             born_timestamp=now_ms,
-            flag=0 if self.batch else self.messages[0].flag,
+            flag=self.message.flag,
             properties=self.properties,
             reconsume_times=self.reconsume_times,
             max_reconsume_times=self.max_reconsume_times,
-            batch=self.batch,
             broker_name=queue.broker_name,
         )
-        code = RequestCode.SEND_BATCH_MESSAGE if self.batch else RequestCode.SEND_MESSAGE_V2
-        return RemotingCommand.request(code, header.to_v2(), self.body, oneway=oneway)
+        return RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, header.to_v2(), self.body)
 
 
 def single(message: Message, config: ProducerConfig, next_id: Callable[[], str]) -> SendRequest:
@@ -84,33 +78,15 @@ def single(message: Message, config: ProducerConfig, next_id: Callable[[], str])
         max_reconsume_times = None if text is None else int(text)
     body, sys_flag = message.body, 0
     if len(body) >= config.compress_msg_body_over_howmuch:
-        body = compress(body, CompressionType.ZLIB, config.compress_level)
-        sys_flag = compressed_flags(CompressionType.ZLIB)
+        body, sys_flag = compress(body), compressed_flags()
     return SendRequest(
-        messages=(message,),
+        message=message,
         body=body,
         sys_flag=sys_flag,
-        properties=_properties(properties, config),
-        batch=False,
+        properties=format_properties(properties, trailing_separator=config.profile is Profile.V5_X),
         reconsume_times=reconsume_times,
         max_reconsume_times=max_reconsume_times,
     )
-
-
-def batch(messages: Sequence[Message], config: ProducerConfig, next_id: Callable[[], str]) -> SendRequest:
-    """Return `messages` as one uncompressed batch. Raises the errors of `single`, and LocalProtocolError for messages
-    that cannot be sent together."""
-    for message in messages:
-        _check(message, config)
-    with_ids = tuple(_with_uniq_key(message, next_id) for message in messages)
-    body = encode_batch(with_ids)
-    _check_body_size(len(body), config)
-    wait = {names.WAIT: "true" if with_ids[0].wait_store_msg_ok else "false"}
-    return SendRequest(messages=with_ids, body=body, sys_flag=0, properties=_properties(wait, config), batch=True)
-
-
-def _properties(properties: dict[str, str], config: ProducerConfig) -> str:
-    return format_properties(properties, trailing_separator=config.profile is Profile.V5_X)
 
 
 def _with_uniq_key(message: Message, next_id: Callable[[], str]) -> Message:
@@ -129,9 +105,6 @@ def _check(message: Message, config: ProducerConfig) -> None:
         raise ClientError(f"Sending message to topic[{topic}] is forbidden.")
     if not message.body:
         raise ClientError("the message body length is zero")
-    _check_body_size(len(message.body), config)
-
-
-def _check_body_size(size: int, config: ProducerConfig) -> None:
+    size = len(message.body)
     if size > config.max_message_size:
         raise ClientError(f"the message body size {size} is over max value, MAX: {config.max_message_size}")

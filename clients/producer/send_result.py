@@ -32,12 +32,11 @@ STATUS_BY_CODE = {
 class SendResult:
     status: SendStatus
     msg_id: str
-    """The client's own id (UNIQ_KEY); of a batch all of them, joined by commas."""
+    """The client's own id (UNIQ_KEY)."""
     offset_msg_id: str
     """The broker's id, which names its store address and position."""
     queue: MessageQueue
     queue_offset: int
-    """Of a batch, the first message's."""
 
 
 class SendError(RocketMQError):
@@ -62,7 +61,7 @@ class RouteQueryFailed(ClientError):
 
 
 def parse_send_response(response: RemotingCommand, msg_id: str, topic: str, broker_name: str) -> SendResult:
-    """Return the result of a send from a broker's response to request 310 or 320. Raises ResponseError for a code that
+    """Return the result of a send from a broker's response to request 310. Raises ResponseError for a code that
     is no send status, HeaderError for an incomplete header."""
     try:
         status = STATUS_BY_CODE[ResponseCode(response.code)]

@@ -9,15 +9,13 @@
 | stored, but not as safely as configured     | a result, unless retry_another_broker_when_not_store_ok: next try  |
 | the call's time is used up before a try     | TooManyRequests                                                    |
 
-By default three tries share 3 s, so a broker that hangs uses up the whole time and no retry follows. An asynchronous
-send is tried again after a transport failure while the call has time left, never after an error code. Upstream:
-`DefaultMQProducerImpl.sendDefaultImpl`, `sendKernelImpl`, `MQClientAPIImpl.sendMessageAsync`.
+By default three tries share 3 s, so a broker that hangs uses up the whole time and no retry follows. Upstream:
+`DefaultMQProducerImpl.sendDefaultImpl`, `sendKernelImpl`.
 """
 
 from collections.abc import Callable, Sequence
 
-from ...remoting.command import RemotingCommand
-from ...remoting.errors import ClientError, ConnectError, ResponseError, RocketMQError, TooManyRequests, TransportError
+from ...remoting.errors import ClientError, ResponseError, RocketMQError, TooManyRequests
 from ...remoting.message import MessageQueue
 from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
@@ -118,77 +116,6 @@ class Sender:
         publish = await self._publish_table.find(request.topic)
         queue = select(publish.ring.queues)
         return await self.send_once(request, record, queue, timeout_ms - (self._now_ms() - begin_ms))
-
-    async def send_oneway(
-        self, request: SendRequest, record: SendRecord, queue: MessageQueue | None, timeout_ms: int
-    ) -> None:
-        """Send once, to `queue` or to the topic's next queue in turn; the broker's outcome stays unknown."""
-        begin_ms = self._now_ms()
-        if queue is None:
-            publish = await self._publish_table.find(request.topic)
-            queue = self._select(publish, None)
-        address = await self._address_of(queue, request, record)
-        try_begin_ms = self._now_ms()
-        try:
-            with record.attempt(queue, address):
-                command = request.command(queue, self._config, now_ms=self._context.clock.now_ms(), oneway=True)
-                left_ms = max(0, timeout_ms - (try_begin_ms - begin_ms))
-                await self._client.remoting.oneway(address, command, timeout_s=left_ms / 1000)
-        except RocketMQError as exc:
-            self._note_failure(exc, queue.broker_name, try_begin_ms)
-            raise still_failed(request.topic, [queue.broker_name], self._now_ms() - begin_ms, exc) from exc
-        self._note_success(queue.broker_name, try_begin_ms)
-
-    async def send_async(self, request: SendRequest, record: SendRecord, timeout_ms: int) -> SendResult:
-        """Send asynchronously: only transport failures are tried again. As in Java, a retry goes to the broker of
-        another queue, but the request's queue id stays the same."""
-        begin_ms = self._now_ms()
-        publish = await self._publish_table.find(request.topic)
-        queue = self._select(publish, None)
-        try:
-            address: Address | None = await self._address_of(queue, request, record)
-        except ClientError as exc:
-            raise still_failed(request.topic, [queue.broker_name], self._now_ms() - begin_ms, exc) from exc
-        command = request.command(queue, self._config, now_ms=self._context.clock.now_ms())
-        retries_left = self._config.retry_times_when_send_async_failed
-        while True:
-            try_begin_ms = self._now_ms()
-            left_ms = timeout_ms - (try_begin_ms - begin_ms)
-            try:
-                result = await self._call_async(request, record, queue, address, command, left_ms)
-            except RocketMQError as exc:
-                now_ms = self._now_ms()
-                self._fault.async_failed(queue.broker_name, now_ms - try_begin_ms, now_ms=now_ms)
-                hopeless = self._config.profile is Profile.V5_X and isinstance(exc, TooManyRequests)
-                out_of_time = timeout_ms - (now_ms - begin_ms) <= 0
-                if not isinstance(exc, TransportError) or hopeless or out_of_time or retries_left == 0:
-                    raise
-                retries_left -= 1
-                queue = queue._replace(broker_name=self._select(publish, queue.broker_name).broker_name)
-                address = self._client.find_broker_address_in_publish(queue.broker_name)
-                self._context.log.warning("async send tried again at %s %s: %r", queue.broker_name, address, exc)
-                continue
-            self._note_success(queue.broker_name, try_begin_ms)
-            return result
-
-    async def _call_async(
-        self,
-        request: SendRequest,
-        record: SendRecord,
-        queue: MessageQueue,
-        address: Address | None,
-        command: RemotingCommand,
-        timeout_ms: int,
-    ) -> SendResult:
-        with record.attempt(queue, address) as attempt:
-            if address is None:
-                # Java would hand this request to the NameServer (a null address); nobody can want that.
-                raise ConnectError(f"connect to broker {queue.broker_name} failed: its address is not known")
-            response = await self._client.remoting.invoke(
-                address, command, timeout_s=timeout_ms / 1000, close_on_timeout=False
-            )
-            attempt.code = response.code
-            return parse_send_response(response, request.msg_id, request.topic, queue.broker_name)
 
     async def _address_of(self, queue: MessageQueue, request: SendRequest, record: SendRecord) -> Address:
         """Return the master's address, asked for if it is unknown. ClientError if there is none."""

@@ -74,10 +74,6 @@ class Book:
         found = self.names.get(address)
         return found.most_common(1)[0][0] if found else None
 
-    def node(self, address: str) -> str | None:
-        found = self.broker(address)
-        return None if found is None else broker_node(*found)
-
     def id_at(self, address: str, at_ms: float) -> int | None:
         """Return the broker id of this address at time `at_ms` (UTC); None if unknown."""
         became = id_at(self.had.get(address, ()), at_ms)

@@ -35,7 +35,6 @@ from nemesrv.remoting.headers.broker import (
     PullMessageResponseHeader,
     QueryConsumerOffsetRequestHeader,
     QueryConsumerOffsetResponseHeader,
-    SearchOffsetResponseHeader,
     SendMessageRequestHeader,
     SendMessageResponseHeader,
     UnregisterClientRequestHeader,
@@ -285,8 +284,6 @@ class FakeBroker(FakeServer):
             case RequestCode.GET_MIN_OFFSET:
                 first = GetMinOffsetResponseHeader(offset=self.first_offsets.get((topic, queue_id), 0))
                 return RemotingCommand.response(header=first)
-            case RequestCode.SEARCH_OFFSET_BY_TIMESTAMP:
-                return RemotingCommand.response(header=SearchOffsetResponseHeader(offset=2))
         raise AssertionError(f"{self.name} was asked {request.code}")
 
     def _heartbeat(self, connection: Connection, heartbeat: HeartbeatData) -> RemotingCommand:

@@ -1,6 +1,7 @@
 """Short ways to make stored messages."""
 
-from nemesrv.remoting.message import StoredMessage, raw_properties
+from nemesrv.remoting.message import StoredMessage
+from nemesrv.remoting.message_properties import format_properties
 from nemesrv.remoting.node.network import Address
 
 
@@ -16,7 +17,7 @@ def stored(
     return StoredMessage(
         topic=topic,
         body=body,
-        raw_properties=raw_properties(properties),
+        raw_properties=format_properties(properties).encode(),
         queue_id=queue_id,
         queue_offset=queue_offset,
         physical_offset=queue_offset * 1000,

@@ -144,7 +144,6 @@ async def test_a_queue_is_read_whole_and_leaves_no_trace(world: World) -> None:
         assert [message.queue_offset for message in await read(admin, world, 1)] == [7]
         assert await admin.max_offset(world.a.address, "orders", 0) == 100
         assert await admin.min_offset(world.a.address, "orders", 1) == 7
-        assert await admin.consumer_offset(world.a.address, "TOOLS_CONSUMER", "orders", 0) is None
     assert (world.a.committed, world.a.members) == ({}, {})
     pull = world.a.asked(RequestCode.PULL_MESSAGE)[0]
     header = PullMessageRequestHeader.from_ext_fields(pull.command.ext_fields)

@@ -229,7 +229,7 @@ def test_a_first_try_goes_on_where_the_last_send_stopped() -> None:
     assert set(turns) == {"a", "b", "c"}
 
 
-FAILURES = ("transport_failed", "client_refused", "broker_refused", "async_failed")
+FAILURES = ("transport_failed", "client_refused", "broker_refused")
 
 
 @pytest.mark.parametrize("how", FAILURES)

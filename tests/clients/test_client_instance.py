@@ -12,7 +12,6 @@ from nemesrv.remoting.codes import LanguageCode, RequestCode, ResponseCode
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.errors import ClientError, ConnectError
 from nemesrv.remoting.message import MessageQueue
-from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.profile import Profile
 from tests.clients.fakes import FakeBroker, FakeNameServer, World, route
 
@@ -321,11 +320,3 @@ async def test_a_poll_round_begins_with_the_hook(b: Bench) -> None:
     b.instance.route_cache._before_poll = lambda: calls.append(b.world.clock.monotonic_s())  # type: ignore[method-assign]
     await b.runs(31)
     assert len(calls) == 2
-
-
-async def test_a_named_instance_has_a_stable_client_id() -> None:
-    world = World()
-    config = ClientConfig(instance_name="mine", client_ip="10.1.1.1")
-    instance = MQClientInstance(world.context(), config, (Address("10.0.0.1", 1),))
-    assert instance.client_id == "10.1.1.1@mine"
-    await instance.stop()

@@ -3,9 +3,6 @@
 import random
 from collections import Counter
 
-import pytest
-
-from nemesrv.clients.config import parse_name_servers
 from nemesrv.clients.name_servers import START_INDEX_BOUND, NameServerSelector, SelectionRules
 from nemesrv.remoting.node.network import Address
 
@@ -96,13 +93,6 @@ def test_a_list_that_grows_keeps_the_choice() -> None:
 
 def test_a_shorter_list_is_a_change() -> None:
     assert selector().update((A, B))
-
-
-def test_a_list_is_split_on_semicolons() -> None:
-    assert parse_name_servers("10.0.0.1:1;10.0.0.1:2") == (A, B)
-    assert parse_name_servers("http://anything/10.0.0.1:3") == (C,)
-    with pytest.raises(ValueError, match="is not host:port"):
-        parse_name_servers("10.0.0.1:1,10.0.0.1:2")
 
 
 def test_a_client_of_another_language_may_take_the_list_as_it_is_and_the_next_entry_at_every_request() -> None:

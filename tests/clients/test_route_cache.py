@@ -59,7 +59,7 @@ def test_a_consumer_takes_readable_rows_even_without_a_broker() -> None:
 
 def test_a_borrowed_route_has_at_most_four_queues_a_broker() -> None:
     template = TopicRouteData(queue_datas=(row("broker-a", 8, 8, 7), row("broker-b", 3, 8, 7)))
-    nums = [(r.read_queue_nums, r.write_queue_nums) for r in borrowed_route(template, 4).queue_datas]
+    nums = [(r.read_queue_nums, r.write_queue_nums) for r in borrowed_route(template).queue_datas]
     assert nums == [(4, 4), (3, 3)]
 
 

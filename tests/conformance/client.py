@@ -9,7 +9,7 @@ from typing import Any
 
 from nemesrv.clients.client_instance import MQClientInstance
 from nemesrv.clients.config import ProducerConfig
-from nemesrv.clients.consumer.config import ConsumeFromWhere, ConsumerConfig
+from nemesrv.clients.consumer.config import ConsumerConfig
 from nemesrv.clients.consumer.consumer import DefaultMQPushConsumer
 from nemesrv.clients.producer.producer import DefaultMQProducer
 from nemesrv.conformance.situations import Role
@@ -49,7 +49,6 @@ class Client:
             config = ConsumerConfig(
                 consumer_group=group,
                 subscriptions=((topic, "*"),),
-                consume_from_where=ConsumeFromWhere.FIRST_OFFSET,
                 **common,
             )
             self.node = DefaultMQPushConsumer(context, config, self._received)

@@ -132,7 +132,7 @@ class _OfProcess:
         before = len(stand.network.transports)
         protocol = await stand.network.connect(address, factory)
         stand.process_of[front.last] = self._number
-        self._transports += [end for end in stand.network.transports[before:] if end.get_protocol() is protocol]
+        self._transports += [end for end in stand.network.transports[before:] if end.protocol is protocol]
         return protocol
 
     async def listen(self, address: Address, factory: ProtocolFactory) -> Listener:
@@ -158,7 +158,7 @@ class _OfServer(MortalNetwork):
             raise ConnectError("dead")
         before = len(self._network.transports)
         protocol = await self._network.connect(address, factory)
-        self._transports += (end for end in self._network.transports[before:] if end.get_protocol() is protocol)
+        self._transports += (end for end in self._network.transports[before:] if end.protocol is protocol)
         return protocol
 
     async def listen(self, address: Address, factory: ProtocolFactory) -> Listener:

@@ -14,7 +14,7 @@ from nemesrv.remoting.frame import decode_frame, encode_frame
 from nemesrv.remoting.headers.broker import SendMessageRequestHeader
 from nemesrv.remoting.headers.namesrv import RegisterBrokerRequestHeader
 from nemesrv.remoting.message import BLANK_MAGIC, StoredMessage
-from nemesrv.remoting.message_batch import BatchItem, encode_item
+from nemesrv.remoting.message_batch import BatchItem
 from nemesrv.remoting.node.network import Address
 
 GOLDEN = Path(__file__).parent.parent / "interop" / "golden"
@@ -180,6 +180,13 @@ def records() -> list[bytes]:
     v6 = record(b"", born_host=Address("::1", 1), store_host=Address("fe80::2", 2), sys_flag=0x30)
     filler = struct.pack(">ii", 40, BLANK_MAGIC) + bytes(32)
     return [plain, plain + v6, *packed, record(b"long", topic="t" * 200, version=2), plain + filler]
+
+
+def encode_item(item: BatchItem) -> bytes:
+    """Return the item as a batch send (320) has it."""
+    size = 22 + len(item.body) + len(item.properties)
+    head = struct.pack(">iiiii", size, 0, 0, item.flag, len(item.body))
+    return b"".join((head, item.body, struct.pack(">h", len(item.properties)), item.properties))
 
 
 def batches() -> list[bytes]:

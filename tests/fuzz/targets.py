@@ -28,7 +28,7 @@ from nemesrv.remoting.headers import namesrv as namesrv_headers
 from nemesrv.remoting.headers.broker import SendMessageRequestHeader
 from nemesrv.remoting.headers.fields import HeaderFields
 from nemesrv.remoting.message import StoredMessage
-from nemesrv.remoting.message_batch import decode_batch, encode_item
+from nemesrv.remoting.message_batch import decode_batch
 from nemesrv.remoting.message_properties import format_properties, parse_properties
 from nemesrv.remoting.properties import format_properties as format_file
 from nemesrv.remoting.properties import parse_properties as parse_file
@@ -293,7 +293,7 @@ def batch(data: bytes) -> None:
         items = decode_batch(data)
     except RemoteProtocolError:
         return
-    assert decode_batch(b"".join(map(encode_item, items))) == items
+    assert decode_batch(b"".join(map(seeds.encode_item, items))) == items
 
 
 def compressed(data: bytes) -> None:

@@ -29,8 +29,8 @@ from nemesrv.remoting.headers.broker import (
     ViewMessageRequestHeader,
 )
 from nemesrv.remoting.headers.namesrv import GetRouteInfoRequestHeader, RegisterBrokerRequestHeader
-from nemesrv.remoting.message import Message, StoredMessage
-from nemesrv.remoting.message_batch import decode_batch, encode_batch
+from nemesrv.remoting.message import StoredMessage
+from nemesrv.remoting.message_batch import decode_batch
 from nemesrv.remoting.message_properties import parse_properties
 
 GOLDEN = {path.stem: path for path in sorted(Path(__file__).with_name("golden").glob("*.hex"))}
@@ -100,16 +100,11 @@ def test_a_send_header_of_apaches_is_written_back_in_its_letters(name: str) -> N
 
 
 @_each(_named("client-320"))
-def test_a_batch_of_apaches_is_read_and_written(name: str) -> None:
+def test_a_batch_of_apaches_is_read(name: str) -> None:
     items = decode_batch(_command(name).body)
     properties = [parse_properties(item.properties.decode()) for item in items]
     assert [each["KEYS"] for each in properties] == ["batch-0", "batch-1", "batch-2"]
     assert [item.body for item in items] == [b"body 0", b"body 1", b"body 2"]
-    messages = [Message("t", item.body, properties=each) for item, each in zip(items, properties, strict=True)]
-    for written, item in zip(decode_batch(encode_batch(messages)), items, strict=True):
-        # 5.3.3 ends properties with a separator, 4.9.8 only puts one between them
-        assert written.properties.rstrip(b"\2") == item.properties.rstrip(b"\2")
-        assert (written.body, written.flag) == (item.body, item.flag)
 
 
 @_each(_named("broker-11-response"))

@@ -74,12 +74,6 @@ class Scheduled:
     def cancelled(self) -> bool:
         return self.done
 
-    def when(self) -> float:
-        return self.when_s
-
-    def __repr__(self) -> str:
-        return f"<{self.callback!r} of {self.loop} at {self.when_s} s>"
-
 
 class Scheduler:
     """Runs the loops of one experiment's processes on a common virtual time, one callback at a time, and only within

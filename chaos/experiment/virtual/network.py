@@ -58,12 +58,6 @@ class MemoryTransport(asyncio.Transport):
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         return {"peername": tuple(self._remote), "sockname": tuple(self._local)}.get(name, default)
 
-    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        self.protocol = protocol
-
-    def get_protocol(self) -> asyncio.BaseProtocol:
-        return self.protocol  # type: ignore[no-any-return]
-
     def is_closing(self) -> bool:
         return self.gone
 
@@ -85,9 +79,6 @@ class MemoryTransport(asyncio.Transport):
     def write(self, data: Any) -> None:
         if data and not self.gone:
             self.out.put(data if type(data) is bytes else bytes(data))
-
-    def writelines(self, list_of_data: Any) -> None:
-        self.write(b"".join(list_of_data))
 
     def close(self) -> None:
         if not self.gone:
@@ -402,9 +393,6 @@ class NodeNetwork:
 
     def __init__(self, network: MemoryNetwork, process: ProcessLoop, node: str) -> None:
         self._network, self._process, self._node = network, process, node
-
-    def set_links(self, links: Mapping[Address, Address]) -> None:
-        """Do nothing, because the network in memory already has the links."""
 
     async def connect(self, address: Address, factory: ProtocolFactory) -> asyncio.BaseProtocol:
         return await self._network.connect(self._process, self._node, address, factory)

@@ -20,12 +20,10 @@ class ConsumerNode(Node):
 
     def __init__(self, context: NodeContext, config: ConsumerConfig) -> None:
         self._context, self._config = context, config
-        self._received = 0
         self._starting: asyncio.Task[None] | None = None
         self.client = DefaultMQPushConsumer(context, config, self._consume)
 
-    def _consume(self, messages: Sequence[StoredMessage]) -> bool:
-        self._received += len(messages)
+    def _consume(self, _messages: Sequence[StoredMessage]) -> bool:
         return True
 
     @property
@@ -50,9 +48,6 @@ class ConsumerNode(Node):
                 failed = None
             except TransportError as exc:
                 failed = exc
-
-    async def received(self) -> int:
-        return self._received
 
     async def chosen_name_server(self) -> Address | None:
         return self.instance.name_server.chosen

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from ....clients.admin import AdminClient
-from ....clients.config import ClientConfig, ProducerConfig
+from ....clients.config import CLIENT_IP, ClientConfig, ProducerConfig
 from ....clients.name_server_client import LastAnswers, NameServerClient
 from ....clients.producer.send_request import single
 from ....remoting.codes import MASTER_ID, LanguageCode
@@ -90,7 +90,7 @@ class ProberNode(Node):
         """
         answered: dict[str, float] = {}
         clock, config = self._context.clock, ProducerConfig(profile=self._workload.config.profile)
-        ids = UniqIdGenerator(config.client_ip, self._context.rng)
+        ids = UniqIdGenerator(CLIENT_IP, self._context.rng)
         async with self._admin() as admin:
 
             async def send(node: str, broker_name: str, address: Address) -> None:
@@ -105,14 +105,12 @@ class ProberNode(Node):
             await asyncio.gather(*(send(node, *where) for node, where in brokers.items()))
         return answered
 
-    async def probe(self, starts: int) -> int:
-        """Start this many short-lived clients one after another. Returns how many of the clients got a route."""
-        got = 0
+    async def probe(self, starts: int) -> None:
+        """Start this many short-lived clients one after another."""
         for _ in range(starts):
-            got += await self._start_one()
-        return got
+            await self._start_one()
 
-    async def _start_one(self) -> bool:
+    async def _start_one(self) -> None:
         op_id = f"{self._context.name}-start-{self._starts}"
         self._starts += 1
         base, config = self._context, self._workload.config
@@ -144,25 +142,19 @@ class ProberNode(Node):
             await client.query_route(self._workload.topic, config.mq_client_api_timeout_ms / 1000)
         except RocketMQError as exc:
             base.log.info("%s got no route: %s", op_id, exc)
-            return False
-        else:
-            return True
         finally:
             await remoting.close()
 
-    async def read_all(self, brokers: Mapping[str, Address], elected: Collection[str] = ()) -> int:
+    async def read_all(self, brokers: Mapping[str, Address], elected: Collection[str] = ()) -> None:
         """Read every queue of each of the workload's topics, at each broker (name to address). `read_all` records each
         message once. The queues of broker names in `elected` are read at the current master. A `read_done` row is
-        recorded for each completely read queue, so checks know which queues were not read. Returns the number of
-        messages."""
-        read = 0
+        recorded for each completely read queue, so checks know which queues were not read."""
         async with self._admin() as admin:
             for broker_name, begun in brokers.items():
                 address = await self._master(admin, broker_name) or begun if broker_name in elected else begun
                 for topic, queues in ((self._workload.topic, self._workload.queues), *self._workload.others):
                     for queue_id in range(queues):
-                        read += await self._read_queue(admin, topic, broker_name, address, queue_id)
-        return read
+                        await self._read_queue(admin, topic, broker_name, address, queue_id)
 
     async def _master(self, admin: AdminClient, broker_name: str) -> Address | None:
         for name_server in self._workload.config.namesrv_addr:
@@ -177,7 +169,7 @@ class ProberNode(Node):
 
     async def _read_queue(
         self, admin: AdminClient, topic: str, broker_name: str, address: Address, queue_id: int
-    ) -> int:
+    ) -> None:
         record = self._context.record
         where = {"topic": topic, "broker_name": broker_name, "queue_id": queue_id}
         for attempt in range(TRIES):
@@ -190,5 +182,4 @@ class ProberNode(Node):
             for message in messages:
                 record("read", msg_key=message.keys, offset=message.queue_offset, **where)
             record("read_done", offset=end, attempt=attempt, **where)
-            return len(messages)
-        return 0
+            return

@@ -81,12 +81,11 @@ class ProducerNode(Node):
         message = message.with_property(message_properties.SHARDING_KEY, f"{self._context.name}-{shard}")
         await self.client.send_selected(message, lambda queues: queues[shard % len(queues)])
 
-    async def finish(self) -> int:
-        """Stop sending, and wait for the last send. Returns the number of sends."""
+    async def finish(self) -> None:
+        """Stop sending, and wait for the last send."""
         self._finishing = True
         if self._sending is not None:
             await self._sending
-        return self._sent
 
     async def chosen_name_server(self) -> Address | None:
         return self.instance.name_server.chosen

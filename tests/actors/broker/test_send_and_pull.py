@@ -9,12 +9,13 @@ import pytest
 
 from nemesrv.remoting.bodies.client import ConsumerData, HeartbeatData, SubscriptionData
 from nemesrv.remoting.codes import RequestCode, ResponseCode
-from nemesrv.remoting.message import Message, StoredMessage
-from nemesrv.remoting.message_batch import encode_batch
+from nemesrv.remoting.message import StoredMessage
+from nemesrv.remoting.message_batch import BatchItem
 from nemesrv.remoting.message_id import parse_offset_msg_id
 from nemesrv.remoting.message_properties import format_properties
 from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.profile import Profile
+from tests.fuzz.seeds import encode_item
 from tests.virtual import run
 
 from .world import PROFILES, World, bodies, send_header
@@ -58,7 +59,7 @@ async def test_code_10_and_310_store_alike(world: World) -> None:
 
 async def test_a_batch_becomes_consecutive_messages_with_a_message_id_each(world: World) -> None:
     await world.broker()
-    batch = encode_batch([Message.create("orders", b"%d" % n, tags="TagB") for n in range(3)])
+    batch = b"".join(encode_item(BatchItem(0, b"%d" % n, b"UNIQ_KEY\x01id-%d\x02TAGS\x01TagB" % n)) for n in range(3))
     header = send_header(properties="WAIT\x01true", batch=True)
     sent = await world.ask(RequestCode.SEND_BATCH_MESSAGE, header.to_v2(), batch)
     assert sent.code == ResponseCode.SUCCESS

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from nemesrv.clients.consumer.config import ConsumeFromWhere, ConsumerConfig
+from nemesrv.clients.consumer.config import ConsumerConfig
 from nemesrv.clients.consumer.consumer import DefaultMQPushConsumer
 from nemesrv.remoting.message import StoredMessage
 from nemesrv.remoting.node.network import Address, Network
@@ -34,8 +34,6 @@ class Consuming:
         settings: dict[str, Any] = {
             "consumer_group": "group",
             "subscriptions": (("orders", "*"),),
-            "consume_from_where": ConsumeFromWhere.FIRST_OFFSET,
-            "instance_name": name,
         }
         context = NodeContext(
             name=name,

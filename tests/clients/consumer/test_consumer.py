@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from nemesrv.clients.consumer.config import ConsumeFromWhere, ConsumerConfig
+from nemesrv.clients.consumer.config import ConsumerConfig
 from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.errors import ClientError, TransportError
@@ -56,21 +56,17 @@ async def test_a_held_pull_brings_a_new_message_at_once(world: World) -> None:
     assert asked == 1, "the broker holds the pull, nobody polls"
 
 
-@pytest.mark.parametrize(
-    ("where", "offset"),
-    [(ConsumeFromWhere.FIRST_OFFSET, 0), (ConsumeFromWhere.LAST_OFFSET, 3), (ConsumeFromWhere.TIMESTAMP, 2)],
-)
-async def test_a_new_group_starts_where_it_was_told(world: World, where: ConsumeFromWhere, offset: int) -> None:
+async def test_a_new_group_starts_at_the_first_message(world: World) -> None:
     await world.fill(3)
-    await world.consumer(consume_from_where=where)
+    await world.consumer()
     await CLOCK.sleep(1)
-    assert world.pulls()[0].queue_offset == offset
+    assert world.pulls()[0].queue_offset == 0
 
 
 async def test_a_known_group_goes_on_where_it_was(world: World) -> None:
     sent = await world.fill(5)
     world.a.committed["group", "orders", 0] = 2
-    consuming = await world.consumer(consume_from_where=ConsumeFromWhere.LAST_OFFSET)
+    consuming = await world.consumer()
     await CLOCK.sleep(1)
     assert consuming.bodies == sent[2:]
 

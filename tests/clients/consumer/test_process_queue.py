@@ -38,7 +38,7 @@ def test_a_gap_left_by_the_tag_filter_is_not_waited_for() -> None:
 def test_a_message_pulled_twice_counts_once() -> None:
     queue = holding(4, 4)
     assert (len(queue), queue.size_bytes) == (1, len(stored(4).body))
-    assert 4 in queue
+    assert queue.in_flight == (4, 4)
 
 
 def test_an_unknown_offset_changes_nothing() -> None:

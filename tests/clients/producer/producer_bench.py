@@ -42,10 +42,10 @@ class Bench:
     def elapsed_s(self) -> float:
         return round(self.world.clock.monotonic_s() - self.begin_s, 3)
 
-    async def error(self, **options: Any) -> RocketMQError:
+    async def error(self) -> RocketMQError:
         """The error that a send ends in."""
         with pytest.raises(RocketMQError) as caught:
-            await self.producer.send(MESSAGE, **options)
+            await self.producer.send(MESSAGE)
         return caught.value
 
     @property

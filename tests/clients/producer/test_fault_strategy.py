@@ -76,12 +76,10 @@ def test_a_failed_broker_is_avoided_until_its_isolation_ends(profile: Profile) -
         (Profile.V4_9, "transport_failed", True, True),
         (Profile.V4_9, "client_refused", True, True),
         (Profile.V4_9, "broker_refused", True, False),
-        (Profile.V4_9, "async_failed", True, True),
         (Profile.V4_9, "attempt_succeeded", False, True),
         (Profile.V5_X, "transport_failed", True, True),
         (Profile.V5_X, "client_refused", False, True),
         (Profile.V5_X, "broker_refused", True, False),
-        (Profile.V5_X, "async_failed", True, True),
         (Profile.V5_X, "attempt_succeeded", False, True),
     ],
 )

@@ -8,8 +8,8 @@ import pytest
 from nemesrv.clients.producer.producer import DefaultMQProducer
 from nemesrv.clients.producer.send_result import RouteQueryFailed, SendStatus
 from nemesrv.remoting.codes import RequestCode
-from nemesrv.remoting.errors import ClientError, RequestTimeout, ResponseError, RocketMQError, TransportError
-from nemesrv.remoting.message import Message, MessageQueue
+from nemesrv.remoting.errors import ClientError, RequestTimeout, RocketMQError, TransportError
+from nemesrv.remoting.message import MessageQueue
 from nemesrv.remoting.message_properties import message_digest
 from nemesrv.remoting.node.profile import Profile
 from tests.clients.fakes import route
@@ -114,16 +114,6 @@ async def test_4_9_polls_the_template_topic_and_5_x_does_not(profile: Profile, b
     assert bool(b.ns.route_queries("TBW102")) == (profile is Profile.V4_9)
 
 
-@pytest.mark.parametrize(("profile", "asked"), [(Profile.V4_9, "TEMPLATE"), (Profile.V5_X, "TBW102")])
-async def test_only_4_9_borrows_from_another_create_topic_key(profile: Profile, asked: str) -> None:
-    async with Bench(profile=profile, create_topic_key="TEMPLATE") as b:
-        b.ns.routes["TEMPLATE"] = b.ns.routes["TBW102"] = route(b.a)
-        before = len(b.ns.requests)
-        await b.producer.send(replace(MESSAGE, topic="new"))
-        topics = [(query.command.ext_fields or {})["topic"] for query in b.ns.requests[before:]]
-        assert topics == ["new", asked]
-
-
 async def test_a_name_server_that_does_not_answer_ends_the_first_send_of_a_topic_and_no_other(b: Bench) -> None:
     b.ns.silent = True
     with pytest.raises(RouteQueryFailed) as caught:
@@ -140,30 +130,7 @@ async def test_a_producer_takes_a_new_route_at_the_next_poll(b: Bench) -> None:
     assert {(await b.producer.send(MESSAGE)).queue.broker_name for _ in range(8)} == {"broker-b"}
 
 
-# -- batch, one queue, life
-
-
-async def test_a_batch_is_one_request_with_consecutive_offsets(b: Bench) -> None:
-    first, _ = b.first_and_second()
-    messages = [Message.create("orders", body, keys=f"k{number}") for number, body in enumerate((b"a", b"b", b"c"))]
-    result = await b.producer.send_batch(messages)
-    assert [stored.body for stored in first.stored] == [b"a", b"b", b"c"]
-    assert len(first.asked(RequestCode.SEND_BATCH_MESSAGE)) == 1
-    assert len(result.msg_id.split(",")) == 3
-    done = b.world.rows("send", type="ok")
-    assert [(row["msg_key"], row["offset"]) for row in done] == [("k0", 0), ("k1", 1), ("k2", 2)]
-    assert len({row["op_id"] for row in done}) == 3
-
-
-async def test_a_send_to_a_queue_is_tried_once_there(b: Bench) -> None:
-    queue = MessageQueue("orders", "broker-b", 1)
-    assert (await b.producer.send(MESSAGE, queue=queue)).queue == queue
-    b.b.next_codes.append(14)
-    error = await b.error(queue=queue)
-    assert isinstance(error, ResponseError)
-    assert len(b.attempts) == 2
-    with pytest.raises(ClientError, match="topic"):
-        await b.producer.send(MESSAGE, queue=MessageQueue("bills", "broker-b", 1))
+# -- life
 
 
 async def test_a_producer_sends_only_while_it_runs(b: Bench) -> None:

@@ -1,17 +1,17 @@
-"""What travels for a message and a batch, and what is refused before it does."""
+"""What travels for a message, and what is refused before it does."""
 
 import itertools
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from nemesrv.clients.config import ClientConfig, ProducerConfig
 from nemesrv.clients.producer import send_request
 from nemesrv.remoting.codes import RequestCode
-from nemesrv.remoting.errors import ClientError, LocalProtocolError
+from nemesrv.remoting.errors import ClientError
 from nemesrv.remoting.message import Message, MessageQueue
-from nemesrv.remoting.message_batch import decode_batch
 from nemesrv.remoting.message_properties import parse_properties
 from nemesrv.remoting.node.profile import Profile
 
@@ -25,7 +25,7 @@ def ids() -> Callable[[], str]:
 
 
 def test_a_message_travels_as_310_with_all_the_letters() -> None:
-    message = Message.create("orders", b"hello", tags="TagA", keys="k0", flag=5)
+    message = replace(Message.create("orders", b"hello", tags="TagA", keys="k0"), flag=5)
     command = send_request.single(message, CONFIG, ids()).command(QUEUE, CONFIG, now_ms=1234)
     fields = command.ext_fields
     assert fields is not None
@@ -67,20 +67,6 @@ def test_a_message_keeps_the_uniq_key_it_has() -> None:
     assert send_request.single(message, CONFIG, ids()).msg_id == "MINE"
 
 
-def test_a_batch_travels_as_320_uncompressed_with_only_wait_in_the_header() -> None:
-    messages = [Message.create("orders", body, keys=f"k{body[:1].decode()}") for body in (b"a" * 5000, b"b", b"c")]
-    request = send_request.batch(messages, CONFIG, ids())
-    command = request.command(QUEUE, CONFIG, now_ms=1)
-    assert command.code == RequestCode.SEND_BATCH_MESSAGE
-    assert command.ext_fields is not None
-    assert command.ext_fields["m"] == "true"
-    assert parse_properties(command.ext_fields["i"]) == {"WAIT": "true"}
-    assert request.msg_id == "ID0,ID1,ID2"
-    items = decode_batch(command.body)
-    assert [item.body for item in items] == [b"a" * 5000, b"b", b"c"]
-    assert parse_properties(items[1].properties.decode())["UNIQ_KEY"] == "ID1"
-
-
 def test_a_retry_message_carries_its_counts_in_the_header() -> None:
     properties = {"RECONSUME_TIME": "3", "MAX_RECONSUME_TIMES": "16", "WAIT": "true"}
     request = send_request.single(Message("%RETRY%readers", b"hello", properties=properties), CONFIG, ids())
@@ -106,25 +92,6 @@ def test_what_no_broker_would_take_is_refused_first(message: Message, text: str)
     with pytest.raises(ClientError, match=text) as caught:
         send_request.single(message, CONFIG, ids())
     assert caught.value.definite
-
-
-@pytest.mark.parametrize(
-    ("messages", "text"),
-    [
-        ([], "at least one"),
-        ([Message("orders", b"x"), Message("bills", b"x")], "one topic"),
-        ([Message.create("orders", b"x", delay_level=3)], "delayed"),
-        ([Message("orders", b"x"), Message.create("orders", b"x", wait_store_msg_ok=False)], "WAIT"),
-    ],
-)
-def test_messages_that_cannot_travel_together_are_refused(messages: list[Message], text: str) -> None:
-    with pytest.raises((ClientError, LocalProtocolError), match=text):
-        send_request.batch(messages, CONFIG, ids())
-
-
-def test_a_batch_counts_as_one_body_against_the_limit() -> None:
-    with pytest.raises(ClientError, match="over max value"):
-        send_request.batch([Message("orders", b"x" * 3_000_000)] * 2, CONFIG, ids())
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,8 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
-from nemesrv.clients.config import ProducerConfig, parse_name_servers
+from nemesrv.actors.broker.config import parse_name_servers
+from nemesrv.clients.config import ProducerConfig
 from nemesrv.clients.consumer.config import ConsumerConfig
 from nemesrv.clients.consumer.consumer import DefaultMQPushConsumer
 from nemesrv.clients.producer.producer import DefaultMQProducer

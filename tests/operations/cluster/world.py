@@ -68,7 +68,6 @@ class World:
             namesrv_addr=lists,
             profile=self.profile,
             consumer_group=group,
-            instance_name=name,
             subscriptions=(("orders", "*"),),
         )
         consumer = DefaultMQPushConsumer(self.cluster.context(name), config, lambda _: True)
