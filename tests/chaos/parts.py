@@ -40,7 +40,8 @@ class InParts:
         return found
 
     def parts(self, reading: Reading[Any], world: World) -> list[Part]:
-        """Only the rows and columns that the reading asks for; in each part all rows of what belongs together."""
+        """Only the rows and columns that the reading asks for; in each part all rows of what belongs together. Of the
+        parts without rows there is one: all of them count the same."""
         asked = self.whole.part.of(*reading.events)
         if reading.types:
             asked = asked.filter(pc.or_(pc.is_null(asked["type"]), is_one_of(asked["type"], reading.types)))
@@ -52,7 +53,8 @@ class InParts:
         part_of = chance.integers(many, size=len(asked) + 1)[rows]
         mixed = chance.permutation(len(asked))
         control = pickle.loads(pickle.dumps(self.control))
-        return [Part(asked.take(pa.array(mixed[part_of[mixed] == part])), control) for part in range(many)]
+        rows_of = sorted((mixed[part_of[mixed] == part] for part in range(many)), key=len)
+        return [Part(asked.take(pa.array(of)), control) for n, of in enumerate(rows_of) if len(of) or n == 0]
 
 
 def _in_one_of(rows: pa.Table, spans: Sequence[Span]) -> pa.Array:

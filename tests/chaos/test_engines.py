@@ -119,7 +119,7 @@ def test_spark_says_what_plain_python_says(name: str, spark: Any, tmp_path: Path
     assert whole == {verdict.name: said(verdict) for verdict in check_run(folder, list(whole), spark)}
 
 
-@pytest.mark.nightly_but("smoke", "broker-crash")
+@pytest.mark.nightly_but("broker-crash")
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_shipped_scenario_is_judged_alike_whole_and_cut_into_parts(name: str, tmp_path: Path) -> None:
     whole_and_cut_say_the_same(record_virtual(load(SCENARIOS[name]), 1, tmp_path / "run").path)

@@ -54,16 +54,17 @@ def test_of_another_kind(): ...
 DOING = """
 import pytest
 
-pytestmark = pytest.mark.nemesrv(clock="virtual", seed=3)
+QUIET = {"clock": "virtual", "seed": 3, "producers": 1, "consumers": 1, "sends_per_s": 1}
+pytestmark = pytest.mark.nemesrv(**QUIET)
 AFTER_20_S = {"broker-a": {"registerNameServerPeriod": 20000}}
 
-@pytest.mark.nemesrv(clock="virtual", seed=3, settings=AFTER_20_S, timers={"poll_name_server_interval_s": 10},
+@pytest.mark.nemesrv(**QUIET, settings=AFTER_20_S, timers={"poll_name_server_interval_s": 10},
                      checks=["timers_kept", "registrations_are_kept"])
 def test_settings(nemesrv_cluster):
     nemesrv_cluster.wait(130)
     nemesrv_cluster.must_be_valid()
 
-@pytest.mark.nemesrv(clock="virtual", seed=3, checks=["done_by_hand", "routes_as_registered"])
+@pytest.mark.nemesrv(**QUIET, checks=["done_by_hand", "routes_as_registered"])
 def test_acts_by_hand(nemesrv_cluster):
     nemesrv_cluster.inject("update_config", "broker-a", settings={"brokerPermission": 4})
     nemesrv_cluster.wait(60)
@@ -71,7 +72,7 @@ def test_acts_by_hand(nemesrv_cluster):
     nemesrv_cluster.wait(60)
     nemesrv_cluster.must_be_valid()
 
-@pytest.mark.nemesrv(clock="virtual", seed=3, brokers=1, slaves=1, checks=["routes_are_true", "one_master"])
+@pytest.mark.nemesrv(**QUIET, brokers=1, slaves=1, checks=["routes_are_true", "one_master"])
 def test_switch(nemesrv_cluster):
     nemesrv_cluster.kill("broker-a")
     nemesrv_cluster.wait(30)
@@ -85,12 +86,12 @@ def test_series(nemesrv_cluster):
     nemesrv_cluster.inject("restart_storm", "broker-b", restarts=2, for_s=60)
     nemesrv_cluster.must_be_valid("routes_converge")
 
-@pytest.mark.nemesrv(clock="virtual", seed=3, defect="name-server-never-expires")
+@pytest.mark.nemesrv(**QUIET, defect="name-server-never-expires")
 def test_defect(nemesrv_cluster):
     nemesrv_cluster.black_hole("broker-a <-> ns-0", for_s=200)
     nemesrv_cluster.must_be_valid("routes_are_true")
 
-@pytest.mark.nemesrv(clock="virtual", seed=3, defect="mine.py")
+@pytest.mark.nemesrv(**QUIET, defect="mine.py")
 def test_own_defect(nemesrv_cluster):
     nemesrv_cluster.inject("cut", "broker-a <-> ns-0", period_s=10)
 """
@@ -98,7 +99,7 @@ def test_own_defect(nemesrv_cluster):
 FAILING = """
 import pytest
 
-pytestmark = pytest.mark.nemesrv(clock="virtual", checks=["routes_converge"], seed=7)
+pytestmark = pytest.mark.nemesrv(clock="virtual", checks=["routes_converge"], seed=7, sends_per_s=1)
 
 def test_own_assert(nemesrv_cluster):
     nemesrv_cluster.black_hole("broker-a <-> ns-0", for_s=5)
@@ -248,9 +249,11 @@ def failed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The folder and pytest's output, of tests that do more than the usual; judged without Spark."""
+    """The folder and pytest's output, of tests that do more than the usual; judged without Spark. No page is drawn: that takes
+    longer than such a run, and `failed` has a page."""
     folder = write(tmp_path_factory.mktemp("doing"), DOING)
     (folder / "mine.py").write_text('NODES = ["ns-0"]\n\n\ndef plant(node):\n    pass\n')
+    (folder / "conftest.py").write_text("import sys\n\nsys.modules['bokeh'] = None\n")
     return folder, run("pytest -p no:cacheprovider -rA test_mine.py", folder)
 
 

@@ -106,18 +106,18 @@ def test_a_run_leaves_every_rule_and_each_processs_output(tmp_path: Path) -> Non
     profile = tmp_path / "mine.yaml"
     profile.write_text("client: tiny\nrules: {start: 0}\n")
     out, written = tmp_path / "run", tmp_path / "found.yaml"
-    options = ("--rules", "start", "--starts", "15", "--profile", str(profile))
+    options = ("--rules", "start", "--starts", "10", "--profile", str(profile))
     done = typed_until_in_time(*options, "--write-profile", str(written), "--seed", "7", "--", *CLIENT, out=out)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(r"│start +│ 0 .*│ +15 │ 0 +│ VALID +│", done.stdout), done.stdout
+    assert re.search(r"│start +│ 0 .*│ +10 │ 0 +│ VALID +│", done.stdout), done.stdout
     assert done.stdout.splitlines()[-1] == f"kept in {out}"
     assert sorted(path.name for path in out.iterdir()) == ["conform.json", "junit.xml", "logs", "verdicts.json"]
     told = json.loads((out / "conform.json").read_text())
-    assert (told["verdict"], told["profile"], told["seed"], told["starts"]) == ("VALID", "mine", 7, 15)
+    assert (told["verdict"], told["profile"], told["seed"], told["starts"]) == ("VALID", "mine", 7, 10)
     assert told["command"] == list(CLIENT)
     (start,) = told["rules"]
     assert {key: start[key] for key in ("rule", "measured", "count", "expected", "verdict")} == {
-        **{"rule": "start", "measured": "0", "count": 15, "expected": "0", "verdict": "VALID"}
+        **{"rule": "start", "measured": "0", "count": 10, "expected": "0", "verdict": "VALID"}
     }
     verdicts = json.loads((out / "verdicts.json").read_text())
     assert (verdicts["scenario"], verdicts["seed"], verdicts["verdict"]) == ("conform", 7, "VALID")
@@ -135,7 +135,7 @@ def test_a_run_leaves_every_rule_and_each_processs_output(tmp_path: Path) -> Non
 
 
 def test_a_deviation_is_invalid_and_one_line_of_json_holds_it(tmp_path: Path) -> None:
-    options = ("--json", "--rules", "start", "--starts", "20", "--profile", "java-5.3")
+    options = ("--json", "--rules", "start", "--starts", "14", "--profile", "java-5.3")
     done = typed_until_in_time(*options, "--", *CLIENT, out=tmp_path / "run")
     assert done.returncode == 1, done.stdout + done.stderr
     assert done.stderr == ""
@@ -148,8 +148,8 @@ def test_a_deviation_is_invalid_and_one_line_of_json_holds_it(tmp_path: Path) ->
     assert failed.get("failures") == "1"
     (failure,) = failed.iter("failure")
     message = failure.get("message", "")
-    assert message.startswith("all 20 processes asked ns-0 first")
-    assert message.endswith(" (20 examined)")
+    assert message.startswith("all 14 processes asked ns-0 first")
+    assert message.endswith(" (14 examined)")
 
 
 @pytest.mark.nightly

@@ -17,7 +17,7 @@ from tests.conformance.sabotage import (
     WRONG,
     Defect,
     goes_backwards,
-    is_right_for_an_hour,
+    is_right_for_ten_minutes,
     leaves_after_ten,
     name_server,
 )
@@ -101,8 +101,8 @@ def test_three_right_clients_in_a_program_are_not_invalid_in_any_situation(tmp_p
 @pytest.mark.parametrize(
     ("plant", "for_s", "verdict"),
     [
-        (is_right_for_an_hour, 1_800.0, Validity.VALID),
-        (is_right_for_an_hour, 5_400.0, Validity.INVALID),
+        (is_right_for_ten_minutes, 480.0, Validity.VALID),
+        (is_right_for_ten_minutes, 900.0, Validity.INVALID),
         (name_server(leaves_after_ten), 200.0, Validity.UNKNOWN),
         (name_server(leaves_after_ten), 900.0, Validity.INVALID),
     ],

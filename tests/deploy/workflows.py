@@ -88,7 +88,7 @@ def run(leg: Leg, project: Path, nemesrv: str, **env: str) -> list[tuple[Step, i
     beside = project.with_name(f"{project.name}-runner")
     venv.create(beside / "python", with_pip=True)
     tools = beside / "tools"
-    tools.mkdir()
+    tools.mkdir(parents=True)
     _answer_apt(tools)
     path = [str(beside / "python" / "bin"), str(tools), *os.environ["PATH"].split(os.pathsep)]
     given = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}

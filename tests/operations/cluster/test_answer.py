@@ -1,5 +1,6 @@
 """`nemesrv doctor LOGS…` answers the operator's question first: the most probable cause, its lines, what to do."""
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -116,10 +117,11 @@ def test_healthy_logs_are_said_to_be_so(tmp_path: Path) -> None:
     assert (one.answer.name, one.status) == ("nothing", 0)
 
 
-def answer_of(case: Case) -> tuple[str, str]:
+@cache
+def answer_of(folder: Path) -> tuple[str, str]:
     """The answer's name and certainty of a case of the corpus; `not-rocketmq` where no line is RocketMQ's."""
     try:
-        answer = diagnosed(sorted(case.folder.iterdir())).answer
+        answer = diagnosed(sorted(folder.iterdir())).answer
     except HarnessError:
         return "not-rocketmq", ""
     return answer.name, answer.certainty
@@ -136,7 +138,7 @@ STILL_MISSED = {
 
 @pytest.mark.parametrize("case", cases(set_aside=False), ids=lambda one: one.name)
 def test_what_was_true_is_the_answer(case: Case) -> None:
-    name, certainty = answer_of(case)
+    name, certainty = answer_of(case.folder)
     if case.shown and case.name not in STILL_MISSED:
         assert case.is_right(name), name
     else:
@@ -145,13 +147,13 @@ def test_what_was_true_is_the_answer(case: Case) -> None:
 
 @pytest.mark.parametrize("case", cases(set_aside=True), ids=lambda one: one.name)
 def test_of_the_half_that_was_set_aside_nothing_wrong_is_certain(case: Case) -> None:
-    name, certainty = answer_of(case)
+    name, certainty = answer_of(case.folder)
     assert certainty != "certain" or case.is_right(name)
 
 
 def test_of_the_half_that_was_set_aside_most_causes_are_the_answer() -> None:
     told = [case for case in cases(set_aside=True) if case.shown and case.true != "unknown"]
-    assert sum(case.is_right(answer_of(case)[0]) for case in told) >= 0.75 * len(told)
+    assert sum(case.is_right(answer_of(case.folder)[0]) for case in told) >= 0.75 * len(told)
 
 
 def test_what_caused_an_exception_is_the_cause_and_not_what_it_led_to(tmp_path: Path) -> None:

@@ -13,11 +13,13 @@ def wrong(claims: Iterable[Claim]) -> list[Claim]:
     return [one for one in claims if not one.is_right and one.certainty != "unsure"]
 
 
-def test_of_made_logs_of_each_cause_what_is_claimed_is_true(tmp_path: Path) -> None:
-    claims = [*made(2, tmp_path)]
-    assert len(claims) >= 24, "most logs are answered"
+@pytest.mark.nightly_but("1")
+@pytest.mark.parametrize("times", [1, 4])
+def test_of_made_logs_of_each_cause_what_is_claimed_is_true(tmp_path: Path, times: int) -> None:
+    claims = [*made(times, tmp_path)]
+    assert len(claims) >= 12 * times, "most logs are answered"
     assert [one for one in wrong(claims) if one.certainty == "certain"] == []
-    assert len(wrong(claims)) <= 1
+    assert len(wrong(claims)) <= len(claims) / 24
 
 
 def test_of_posted_logs_what_is_claimed_is_true() -> None:

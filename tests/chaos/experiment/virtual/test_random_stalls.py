@@ -23,6 +23,7 @@ def test_a_stall_makes_all_processes_late_or_one_and_its_own_rows_say_so(tmp_pat
     assert late == {*((node, 25) for node in everybody), ("ns-0", 43)}
 
 
+@pytest.mark.nightly_but("1")
 @pytest.mark.parametrize("seed", range(3))
 def test_no_check_says_invalid_of_a_machine_that_stands_still(tmp_path: Path, seed: int) -> None:
     found = judged(find(SHIPPED[seed % len(SHIPPED)]), seed, tmp_path / "run")

@@ -51,6 +51,12 @@ def short(profile: str = "4.9") -> Scenario:
     return parse({**SHORT, "cluster": {**SHORT["cluster"], "profile": profile}}, file="short.yaml")
 
 
+@pytest.fixture
+def no_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No report.html is drawn, which takes longer than a short run."""
+    monkeypatch.setitem(sys.modules, "bokeh", None)
+
+
 def digest(folder: Path) -> dict[str, str]:
     """File to hash, of everything that a run leaves but the brokers' own files."""
     return {
@@ -158,6 +164,7 @@ def test_lost_packets_are_refused_where_every_byte_goes_through_a_proxy(tmp_path
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.usefixtures("no_page")
 def test_before_a_run_starts_it_says_which_checks_will_judge_nothing_after_the_last_fault(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -185,6 +192,7 @@ def test_a_defect_that_no_check_of_the_run_finds_is_named_with_the_command_that_
     ]
 
 
+@pytest.mark.usefixtures("no_page")
 def test_a_promise_that_nothing_in_the_run_could_break_is_not_decided(tmp_path: Path) -> None:
     scenario = find("smoke", ["promises.brokers_left_within_s=10", "checks=all"])
     assert run_all([scenario], Options(seed=3, virtual=True, out=tmp_path / "run", quiet=True, latest=False)) == 3
@@ -208,6 +216,7 @@ def test_where_only_answers_to_a_broker_are_lost_it_is_dropped_an_idle_time_afte
     assert dropped["time_ms"] - landed_ms == pytest.approx(120_000, abs=10)
 
 
+@pytest.mark.usefixtures("no_page")
 def test_each_of_several_scenarios_has_a_folder_below_that_of_out(tmp_path: Path) -> None:
     short = find("smoke", ["steady_s=5", "settle_s=5", "checks=[availability]"])
     run_all([short, short], Options(seed=1, virtual=True, out=tmp_path / "out", quiet=True, latest=False))
