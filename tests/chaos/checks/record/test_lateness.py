@@ -94,8 +94,13 @@ def test_a_process_stood_still_from_when_its_timer_was_due_where_that_is_long_en
     builder = HistoryBuilder(profile="4.9").node("ns-0").node("broker-a")
     builder.at(15).event("ns-0", "timer_lag", lag_ms=2_500.0, duration_ms=3_400.0)
     builder.at(16).event("broker-a", "timer_lag", lag_ms=1_400.0, duration_ms=2_000.0)
-    builder.at(17).event("toxiproxy", "timer_lag", lag_ms=4_000.0, duration_ms=4_000.0)
     assert stood_still(builder) == [("ns-0", 12_500.0, 15_000.0)]
+
+
+def test_while_toxiproxy_stood_still_every_node_did_to_whoever_asked() -> None:
+    builder = HistoryBuilder(profile="4.9").node("ns-0").node("broker-a")
+    builder.at(17).event("toxiproxy", "timer_lag", lag_ms=4_000.0, duration_ms=4_000.0)
+    assert stood_still(builder) == [(node, 13_000.0, 17_000.0) for node in ("ns-0", "broker-a")]
 
 
 def test_neither_a_pause_of_the_timeline_nor_an_inexact_log_of_apaches_is_a_stall() -> None:
