@@ -26,9 +26,9 @@ def commands(recipe: str) -> list[list[str]]:
 
 @pytest.mark.nightly
 def test_a_ci_job(tmp_path: Path) -> None:
-    (words,) = commands("a CI job")
-    done = nemesrv(*words, cwd=tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
+    for words in commands("a CI job"):
+        done = nemesrv(*words, cwd=tmp_path)
+        assert done.returncode == 0, done.stdout + done.stderr
     assert len([*tmp_path.glob("runs/*/*/junit.xml")]) >= 3 <= len([*tmp_path.glob("runs/*/*/report.html")])
 
 

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -168,7 +169,8 @@ def stop(spark: SparkSession, *, limit_s: float = 10) -> None:
     """End the session and its JVM, by force after `limit_s`; nothing of it is left when this returns."""
     gateway = spark.sparkContext._gateway
     process = getattr(gateway, "proc", None)
-    spark.stop()
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # the supervisor may have killed the JVM
+        spark.stop()
     if gateway is not None:
         gateway.shutdown()
         SparkContext._gateway = None

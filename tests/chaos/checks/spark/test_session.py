@@ -8,15 +8,21 @@ import socket
 import struct
 import subprocess
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from py4j.java_gateway import GatewayParameters, JavaGateway
 from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
 
-from nemesrv.chaos.checks.spark.session import quieten_py4j
+from nemesrv.chaos.checks.spark import session
+from nemesrv.chaos.checks.spark.session import quieten_py4j, stop
 from tests import generate
 from tests.chaos.programs import NEMESRV
 
@@ -71,6 +77,13 @@ def test_who_debugs_is_told(caplog: pytest.LogCaptureFixture) -> None:
     quieten_py4j()
     ask_a_jvm_that_is_killed()
     assert "Exception while sending command." in caplog.messages
+
+
+def test_the_end_of_a_session_whose_jvm_was_killed_prints_no_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "_temporary", None)  # other tests' JVM keeps its folder
+    warn = partial(warnings.warn, "Unable to cleanly shutdown Spark JVM process.", RuntimeWarning, stacklevel=2)
+    dead = SimpleNamespace(sparkContext=SimpleNamespace(_gateway=None), stop=warn)
+    stop(cast(SparkSession, dead))
 
 
 @pytest.mark.nightly
