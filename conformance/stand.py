@@ -240,7 +240,9 @@ class Stand:
             try:
                 await self.fronts[name].behave(behaviour)
             except OSError as exc:
-                raise HarnessError(f"{name} cannot be made to behave so ({behaviour}): {exc.strerror or exc}") from exc
+                raise HarnessError(
+                    f"{name} cannot be made to behave so ({behaviour.dials}): {exc.strerror or exc}"
+                ) from exc
 
     _died = ""
 

@@ -45,17 +45,6 @@ class Behaviour:
     without: frozenset[str] = frozenset()
     """Broker names left out of route answers (request code 105). If no broker is left, the front answers code 17."""
 
-    def __str__(self) -> str:
-        said = {
-            "dials": self.dials if self.dials is not Dials.ACCEPTED else "",
-            "connections": self.connected if self.connected is not Connected.KEPT else "",
-            "requests": "swallowed" if self.swallows else "",
-            "answers": ", ".join(f"{code} for {asked}" for asked, code in sorted(self.codes.items())),
-            "delay": f"{self.delay_ms:g} ms" if self.delay_ms else "",
-            "routes": f"without {', '.join(sorted(self.without))}" if self.without else "",
-        }
-        return "; ".join(f"{what} {how}" for what, how in said.items() if how) or "passes everything on"
-
 
 PASSES = Behaviour()
 REFUSES = Behaviour(dials=Dials.REFUSED, connected=Connected.CLOSED)
