@@ -181,6 +181,9 @@ class _Hit:
         if late_ms:
             window = window._replace(formula=f"{window.formula}, each a round trip of {late_ms / 1000:g} s later")
         window = window.plus(max(late_ms - period_ms, 0.0), "what is left of the send before")
+        cap_ms = world.send_cap_ms(self.client)
+        if cap_ms is not None and late_ms > cap_ms:
+            window = window.plus(cap_ms * int(str(retries)), "the tries before the last")
         if lost_ and waits_out_a_close(world, self.client):
             window = window.plus(self.timers.T_ms, "T")
         return window

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...oracle.reach import moments
-from ...oracle.recorded import PROXIES, stall_ms
+from ...oracle.recorded import stall_ms
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Reads, Section
@@ -73,9 +73,9 @@ def _told(measured: Mapping[str, Any]) -> str:
 
 
 def _missed_ms(recovery: Recovery, until_ms: float, seen: Slots, world: World) -> float:
-    """How much later it may be because polls failed: P for each time that the client, a NameServer or Toxiproxy stood
-    still until then."""
-    nodes = recovery.client, *(server.name for server in world.of_kind("name_server")), PROXIES
+    """How much later it may be because polls failed: P for each time that the client or a NameServer stood still
+    until then."""
+    nodes = recovery.client, *(server.name for server in world.of_kind("name_server"))
     stood = [one for node in nodes for one in seen.lateness.stood_still(node, stall_ms(world.timers))]
     return world.timers.P_ms * sum(one.start_ms < until_ms and one.end_ms > recovery.moment.at_ms for one in stood)
 

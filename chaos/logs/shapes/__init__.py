@@ -177,7 +177,7 @@ def _fields(found: re.Match[str]) -> dict[str, str]:
 
 def setting_of(text: str) -> tuple[str, dict[str, str]] | None:
     """Return the setting in `key=value`, as the servers' main thread prints its settings at the start."""
-    found = _SETTING.fullmatch(text.rstrip("\r\n"))
+    found = _SETTING.fullmatch(text.rstrip())
     return None if found is None else ("setting", {"key": found["key"], "value": found["value"]})
 
 

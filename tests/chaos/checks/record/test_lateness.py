@@ -100,7 +100,7 @@ def test_a_process_stood_still_from_when_its_timer_was_due_where_that_is_long_en
 def test_while_toxiproxy_stood_still_every_node_did_to_whoever_asked() -> None:
     builder = HistoryBuilder(profile="4.9").node("ns-0").node("broker-a")
     builder.at(17).event("toxiproxy", "timer_lag", lag_ms=4_000.0, duration_ms=4_000.0)
-    assert stood_still(builder) == [(node, 13_000.0, 17_000.0) for node in ("ns-0", "broker-a")]
+    assert stood_still(builder) == [(node, 13_000.0, 17_000.0) for node in ("broker-a", "ns-0")]
 
 
 def test_neither_a_pause_of_the_timeline_nor_an_inexact_log_of_apaches_is_a_stall() -> None:

@@ -189,11 +189,9 @@ def test_a_client_asks_another_name_server_after_one_failed_call_and_a_poll() ->
     assert check(look_ups(first_good_s=170)).verdict is Validity.INVALID
 
 
-def test_a_poll_that_met_proxies_that_stood_still_comes_a_period_later() -> None:
-    def stalled(first_good_s: float) -> Validity:
-        return check(look_ups(first_good_s).at(150).lag(4_000, "toxiproxy", until_s=154)).verdict
-
-    assert (stalled(190), stalled(209)) == (Validity.UNKNOWN, Validity.INVALID)
+def test_a_poll_that_met_proxies_that_stood_still_is_not_judged() -> None:
+    late = look_ups(first_good_s=209).at(150).lag(4_000, "toxiproxy", until_s=154)
+    assert check(late).verdict is Validity.UNKNOWN
 
 
 @pytest.mark.parametrize(("code", "expected"), [(17, Validity.VALID), (None, Validity.INVALID)])
