@@ -249,8 +249,8 @@ def failed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The folder and pytest's output, of tests that do more than the usual; judged without Spark. No page is drawn: that takes
-    longer than such a run, and `failed` has a page."""
+    """The folder and pytest's output, of tests that do more than the usual; judged without Spark. No page is drawn: a
+    page takes longer than such a run, and `failed` has a page."""
     folder = write(tmp_path_factory.mktemp("doing"), DOING)
     (folder / "mine.py").write_text('NODES = ["ns-0"]\n\n\ndef plant(node):\n    pass\n')
     (folder / "conftest.py").write_text("import sys\n\nsys.modules['bokeh'] = None\n")
