@@ -123,7 +123,7 @@ def test_what_a_fix_would_have_changed_is_said_client_by_client(folder: Path, tm
     assert "With settle_s=50: nothing would have been different." in done.output
     first, second = json.loads((out / "replay.json").read_text(encoding="utf-8"))["variants"]
     assert first["happens"] == "in part" or first["happens"] == "not"
-    assert "would not have come" in first["sentence"]
+    assert "would not have happened" in first["sentence"]
     assert (out / second["run_dir"] / "scenario.yaml").is_file()
     was, now = second["clients"]["producer-0"]
     assert was == now
