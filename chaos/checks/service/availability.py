@@ -13,7 +13,8 @@ save it: a broker that is routed to accepts what it is sent. A scenario may set 
 fault. What each producer must do while a fault lasts is living_are_used's, and how soon it succeeds again
 recovery_time's.
 
-Operations that never ended are not counted. Failures that lateness explains make it UNKNOWN (shortfalls.py).
+Operations that never ended are not counted. One that nobody answered while its client or a server stood still is of no
+quiet time (plain/slots.py). Other failures that lateness explains make it UNKNOWN (shortfalls.py).
 """
 
 from collections.abc import Iterator
