@@ -168,6 +168,11 @@ class _Registering:
         self._by_hand, self._is_open = told_by_hand(world), world.run.get("scenario") == "up"
         self._asked = {(UNREGISTERED, act.node, *act.identity) for act in world.acts if act.f == "unregister"}
         self._owners = {at: node.name for node in world.of_kind("broker", "slave") for at in node.addresses}
+        self._told = defaultdict[str, list[tuple[float, object]]](list)
+        """By slave, when which master it was told by an answer to its registration."""
+        for row in control.rows("register"):
+            if row.type == "ok" and is_slave(row.node):
+                self._told[row.node].append((row.time_ms, (row.decoded or {}).get("master")))
 
     def findings(self) -> Iterator[Finding]:
         of: dict[str, list[tuple[str, Request, str]]] = defaultdict(list)
@@ -206,11 +211,14 @@ class _Registering:
         return "registers other topics than its master has" if lacks else ""
 
     def _due(self, broker: str, one: Request) -> Mapping[str, QueueRow]:
-        """What a slave must have copied from its master by then: it has had time for two copies."""
+        """What a slave must have copied from its master by then: it has known the master for two copies."""
         copied = offsets_copied(self._world, broker_name(broker)) if is_slave(broker) else ()
-        if not any(sure.start_ms <= one.at_ms < sure.end_ms for sure in copied):
+        since_ms = one.at_ms - 2 * SYNCHRONIZED_MS
+        known_ms = since_ms - self._world.timers_of(broker).R_ms
+        told = [master for at_ms, master in self._told[broker] if known_ms <= at_ms < one.at_ms]
+        if not told or not all(told) or not any(sure.start_ms <= one.at_ms < sure.end_ms for sure in copied):
             return {}
-        return self._rows.unchanged(broker_name(broker), one.at_ms - 2 * SYNCHRONIZED_MS, one.at_ms)
+        return self._rows.unchanged(broker_name(broker), since_ms, one.at_ms)
 
     def _said(self, broker: str, one: Request) -> str:
         """What a wrong registration named: topics that it lacked, or else the broker, its id and its address."""
