@@ -4,6 +4,7 @@ offsets."""
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -621,6 +622,8 @@ def consumer_keeps_its_offsets_at_slaves(node: ConsumerNode) -> None:
     there = SimpleNamespace(
         find_broker_address_in_subscribe=find_slave, update_route=instance.update_route, remoting=instance.remoting
     )
+    find_broker: Any = type(instance).find_broker
+    there.find_broker = partial(find_broker, there)
     replace_part(node.client._offsets, "_instance", there)
 
 
