@@ -182,6 +182,13 @@ def test_a_failure_while_the_proxies_stood_still_is_of_no_quiet_time_and_after_a
     assert check(builder).verdict is Validity.VALID
 
 
+@pytest.mark.parametrize(("second", "expected"), [(60, Validity.VALID), (30, Validity.INVALID)])
+def test_what_got_no_answer_while_its_broker_stood_still_is_of_no_quiet_time(second: int, expected: Validity) -> None:
+    """Stalls took the quiet time before the fault whole."""
+    stalled = sends({second}).at(0).lag(2500, "broker-a", until_s=2.5).at(60).lag(2500, "broker-a", until_s=62.5)
+    assert check(stalled).verdict is expected
+
+
 def test_as_many_pulls_may_fail_as_the_proxies_stood_still_for_seconds() -> None:
     builder = cluster(clients=("consumer-0",))
     for number in range(6):

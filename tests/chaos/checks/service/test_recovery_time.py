@@ -267,3 +267,16 @@ def test_a_client_that_did_nothing_proves_nothing() -> None:
 def test_percentiles_are_values_that_were_measured() -> None:
     assert [percentile([4, 1, 3, 2], share) for share in (0.5, 0.99, 1)] == [2, 4, 4]
     assert percentile([], 0.5) is None
+
+
+@pytest.mark.parametrize(("took_s", "expected"), [(2.5, Validity.VALID), (2.9, Validity.INVALID)])
+def test_a_try_that_its_limit_ends_makes_the_send_over_a_slow_link_later(took_s: float, expected: Validity) -> None:
+    """Two tries of 500 ms end before an answer over links of 500 ms can come; the last has what is left."""
+    settings = {"producer-0": {"sendMsgMaxTimeoutPerRequest": 500, "sendMsgTimeout": 5_000}}
+    builder = cluster(clients=("producer-0",), workload=WORKLOAD, settings=settings, profile="5.x")
+    send(send(builder, 99, took_s=0.01), 100.4, took_s=took_s)
+    for broker in ("broker-a", "broker-b"):
+        slow = ("f1", "latency", "toxiproxy.latency", "producer-0", broker)
+        builder.at(100).fault(*slow, value={"latency_ms": 500}, until_s=200)
+    verdict = check(builder.end(400))
+    assert (verdict.allowed["bound_ms"], verdict.verdict) == (3000.0, expected)
