@@ -11,7 +11,7 @@ from tenacity import retry, stop_after_delay, wait_fixed
 
 from nemesrv.clients.admin import AdminClient
 from nemesrv.clients.config import ProducerConfig
-from nemesrv.clients.producer.producer import DefaultMQProducer
+from nemesrv.clients.producer.send_request import single
 from nemesrv.remoting.codes import RequestCode
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.headers.broker import UpdateConsumerOffsetRequestHeader
@@ -120,14 +120,11 @@ def test_broker_status_shows_runtime_figures_of_one_broker_or_of_a_cluster(serve
 
 def test_offsets_of_a_topic_and_of_a_group_are_shown_queue_by_queue(servers: Servers, admin: Admin, topic: str) -> None:
     async def send_three_and_consume_one() -> None:
-        producer = DefaultMQProducer(
-            servers.context("producer"), ProducerConfig(namesrv_addr=tuple(servers.name_servers.values()))
-        )
-        await producer.start()
-        for _ in range(3):
-            await producer.send(Message(topic=topic, body=b"x"), queue=MessageQueue(topic, "broker-a", 1))
-        await producer.stop()
-        async with AdminClient(servers.context("consumer"), tuple(servers.name_servers.values())) as client:
+        config, queue = ProducerConfig(), MessageQueue(topic, "broker-a", 1)
+        async with AdminClient(servers.context("client"), tuple(servers.name_servers.values())) as client:
+            for _ in range(3):
+                send = single(Message(topic=topic, body=b"x"), config, lambda: "an-id")
+                await client.remoting.invoke(servers.brokers["broker-a"], send.command(queue, config, now_ms=0))
             header = UpdateConsumerOffsetRequestHeader(consumer_group="shop", topic=topic, queue_id=1, commit_offset=1)
             request = RemotingCommand.request(RequestCode.UPDATE_CONSUMER_OFFSET, header)
             await client.remoting.invoke(servers.brokers["broker-a"], request)
