@@ -118,18 +118,26 @@ class Registration:
     async def _round(self, changed: Sequence[TopicConfig] | None, version: DataVersion | None) -> None:
         """Register the `changed` topics with the data version `version` at all NameServers; None: the whole table, as
         it is when the round begins."""
+        answers: list[RemotingCommand] = []
         async with self._one_round:
-            answers = await asyncio.gather(*(self._register(t, changed, version) for t in self._targets()))
-        first = next((answer for answer in answers if answer is not None), None)
-        if first is not None and first.body:
+            await asyncio.gather(*(self._register(t, changed, version, answers) for t in self._targets()))
+        if not answers:
+            return
+        first = answers[0]
+        if first.body:
             self._take_order_conf(first.body)
-        if first is not None and self._answered is not None:
+        if self._answered is not None:
             self._answered(headers.RegisterBrokerResponseHeader.from_ext_fields(first.ext_fields))
 
     async def _register(
-        self, target: Address, changed: Sequence[TopicConfig] | None, version: DataVersion | None
-    ) -> RemotingCommand | None:
-        """Register with one NameServer and record how it went; its answer when it accepted."""
+        self,
+        target: Address,
+        changed: Sequence[TopicConfig] | None,
+        version: DataVersion | None,
+        answers: list[RemotingCommand],
+    ) -> None:
+        """Register with one NameServer, record the result, and append the NameServer's answer to `answers` if the
+        NameServer accepted: the broker takes the answer that came first (`handleRegisterBrokerResult`)."""
         services = self._services
         clock, log = services.context.clock, services.context.log
         if changed is None or version is None or target in self._behind:
@@ -155,6 +163,8 @@ class Registration:
             text_5x = "Failed to register current broker to name server. TargetHost=%s: %s"
             log.warning(text_5x if services.config.is_5x else "registerBroker Exception, %s: %s", target, exc)
         value: dict[str, object] = {"topics": len(changed), "version": version.counter}
+        if response is not None:
+            answers.append(response)
         if response is not None and services.config.is_slave:
             value["master"] = headers.RegisterBrokerResponseHeader.from_ext_fields(response.ext_fields).master_addr
         services.context.record(
@@ -165,7 +175,6 @@ class Registration:
             duration_ms=(clock.monotonic_s() - begin_s) * 1000,
             value=value,
         )
-        return response
 
     def _command(self, changed: Sequence[TopicConfig], version: DataVersion) -> RemotingCommand:
         services, config = self._services, self._services.config

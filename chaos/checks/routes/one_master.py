@@ -167,12 +167,12 @@ _COPIES_ROW = "updateHaMasterAddress: a slave copies the log of the master that 
 
 
 def _copies(control: Control, world: World) -> Iterator[Finding]:
-    """Whose log each slave copied, while all answers that it had since it began to copy that log named another master.
-    A paused slave copies nothing; where brokers elect their master, the controller names it."""
+    """Whose log each slave copied, since an answer that the slave took named another master. A paused slave copies
+    nothing; where brokers elect their master, the controller names it."""
     window = Rule(_COPIES_ROW, "haHousekeepingInterval + 5 s + C", again_ms(world))
     rows: dict[tuple[str, int], list[Row]] = defaultdict(list)
     for row in control.rows("copies", "register"):
-        is_answer = row.event == "register" and row.type == "ok" and (row.decoded or {}).get("master")
+        is_answer = row.event == "register" and row.type == "ok"
         if (row.event == "copies" or is_answer) and not elects(world, row.node):
             rows[row.node, row.incarnation].append(row)
     for (slave, incarnation), its in sorted(rows.items()):
@@ -198,18 +198,29 @@ def _copies(control: Control, world: World) -> Iterator[Finding]:
 def _others_named(rows: Iterable[Row], until_ms: float) -> Iterator[tuple[str, Stretch]]:
     """Each master that a slave was answered instead of the one whose log it copied: its address, from when, and until
     when the slave did not copy its log."""
-    copied, named = "", dict[str, str]()
+    copied = ""
     since: tuple[str, float] | None = None
-    for row in rows:
+    for row in _taken(rows):
         if row.event == "copies":
             if since is not None:
                 yield since[0], Stretch(since[1], row.time_ms)
-            copied, named, since = row.address or "", {}, None
-        else:
-            named[row.name_server or ""] = (row.decoded or {})["master"]
-            if copied in named.values() or not copied:
+            copied, since = row.address or "", None
+        elif master := (row.decoded or {}).get("master"):
+            if master == copied or not copied:
                 since = None
             elif since is None:
-                since = named[row.name_server or ""], row.time_ms
+                since = master, row.time_ms
     if since is not None:
         yield since[0], Stretch(since[1], until_ms)
+
+
+def _taken(rows: Iterable[Row]) -> Iterator[Row]:
+    """Without all answers but the first of each round of registrations: a slave takes the first answer, even one that
+    names no master (`handleRegisterBrokerResult`)."""
+    first_ms = -math.inf
+    for row in rows:
+        if row.event == "copies":
+            yield row
+        elif row.began_ms >= first_ms:
+            first_ms = row.time_ms
+            yield row

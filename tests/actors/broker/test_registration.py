@@ -195,6 +195,22 @@ async def test_the_name_servers_order_configuration_marks_topics(world: World) -
     assert [topic.topic_name for topic in topics if topic.order] == ["ordered"]
 
 
+async def test_of_several_order_configurations_the_one_that_came_first_counts(world: World) -> None:
+    servers = await world.name_servers(2)
+    broker = await world.broker(namesrv_addr=THREE[:2])
+    await world.create_topic("ordered")
+
+    async def late() -> RemotingCommand:
+        await world.clock.sleep(1)
+        return RemotingCommand.response()
+
+    servers[0].answer = late
+    servers[1].answer = lambda: RemotingCommand.response(body=KVTable(table={"ordered": "broker-a:4"}).encode())
+    await world.clock.sleep(12)
+    topics = broker.services.topics.topic_config_table.values()
+    assert [topic.topic_name for topic in topics if topic.order] == ["ordered"]
+
+
 async def test_the_version_survives_a_restart_and_so_do_the_topics(world: World) -> None:
     (server,) = await world.name_servers(1)
     broker = await world.broker(namesrv_addr=ONE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +45,11 @@ class RecordingNameServer:
         self.address = Address("127.0.0.1", port)
         self.requests: list[tuple[float, int, dict[str, str], tuple[str, ...]]] = []
         self.bodies: list[RegisterBrokerBody] = []
-        self.answer: Callable[[], RemotingCommand] = RemotingCommand.response
+        self.answer: Callable[[], RemotingCommand | Awaitable[RemotingCommand]] = RemotingCommand.response
         self._clock = world.clock
         self.server = RemotingServer(clock=world.clock, network=world.network, handler=self._handle, log=LOG)
 
-    def _handle(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
+    def _handle(self, _: Connection, request: RemotingCommand) -> RemotingCommand | Awaitable[RemotingCommand]:
         topics: tuple[str, ...] = ()
         if request.code == RequestCode.REGISTER_BROKER:
             body = RegisterBrokerBody.decode(request.body, version=request.version)

@@ -60,6 +60,18 @@ def test_a_slave_is_answered_with_the_address_of_its_master() -> None:
     assert told(None) == told(address_of("broker-b")) == [("ns-0", "broker-a/1")]
 
 
+@pytest.mark.parametrize(("first_ms", "is_wrong"), [(1.0, True), (3.0, False)])
+def test_a_slave_copies_the_log_of_the_master_in_the_first_answer_of_a_round(first_ms: float, is_wrong: bool) -> None:
+    of = cluster(brokers=BROKERS)
+    of.at(5).event("broker-a/1", "copies", address=address_of("broker-b"))
+    answers = {first_ms: address_of("broker-a"), 2.0: None}
+    for took_ms, master in sorted(answers.items()):
+        about: dict[str, Any] = {"type": "ok", "name_server": address_of("ns-0"), "duration_ms": took_ms}
+        of.at(45 + took_ms / 1000).event("broker-a/1", "register", **about, value={"topics": 1, "master": master})
+    found = [one.more["kind"] for one in verdict(of).examples]
+    assert found == (["copies from its master"] if is_wrong else [])
+
+
 @pytest.mark.parametrize("f", ["UNREGISTER_BROKER", "REGISTER_BROKER"])
 @pytest.mark.parametrize(("at_ms", "is_there"), [(20.0, True), (40.0, False), (50.0, True)])
 def test_a_slave_is_told_no_master_whose_address_somebody_unregistered_or_registered_under_another_id(
