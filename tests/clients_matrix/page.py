@@ -109,12 +109,12 @@ def _rooms() -> dict[str, list[Rule]]:
 
 
 def _table(rules: Sequence[Rule], found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    measured = {name: {rule["rule"]: cell(rule) for rule in of["rules"]} for name, of in found.items()}
-    cells = {name: {**dict.fromkeys(of["left_out"], LEFT_OUT), **measured[name]} for name, of in found.items()}
-    yield f"| rule | {' | '.join(found)} |"
-    yield "|---|" + "---|" * len(found)
-    for rule in rules:
-        yield f"| `{rule.name}` | {' | '.join(cells[name].get(rule.name, '') for name in found)} |"
+    """A row for each client, a column for each rule."""
+    yield f"| client | {' | '.join(f'`{rule.name}`' for rule in rules)} |"
+    yield "|---|" + "---|" * len(rules)
+    for name, of in found.items():
+        cells = dict.fromkeys(of["left_out"], LEFT_OUT) | {rule["rule"]: cell(rule) for rule in of["rules"]}
+        yield f"| {name} | {' | '.join(cells.get(rule.name, '') for rule in rules)} |"
 
 
 def _source(client: Client, found: Mapping[str, Any] | None) -> str:
