@@ -12,12 +12,11 @@ import pickle
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, partial, reduce
-from operator import or_
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark import Broadcast, cloudpickle
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from ...history.schema import arrow_schema
@@ -83,7 +82,7 @@ class Spread:
             rows = rows.where(F.col("type").isNull() | F.col("type").isin(*types))
         if all(reading.spans for reading in readings):
             spans = {span for one, world in asked if one.spans is not None for span in one.spans(self, world)}
-            rows = rows.where(reduce(or_, map(_is_in, spans), F.lit(False)))
+            rows = _within(rows, spans)
         rows = rows.select(*sorted({column for one in readings for column in one.all_columns}))
         if together.keys:
             rows = rows.repartition(self.parts, *together.keys)
@@ -107,9 +106,13 @@ def _needs_others(job: Mapping[Any, Asked]) -> bool:
     return any(reading.spans for reading, _ in job.values())
 
 
-def _is_in(span: Span) -> Column:
+def _within(rows: DataFrame, spans: Iterable[Span]) -> DataFrame:
+    """The rows of a span's node that lasted into the span. A join: of thousands of conditions Spark's planner has no
+    stack."""
+    few = rows.sparkSession.createDataFrame(sorted(spans), "span_node string, from_ms double, to_ms double")
     began_ms = F.col("time_ms") - F.coalesce("duration_ms", F.lit(0.0))
-    return (F.col("node") == span.node) & (F.col("time_ms") >= span.from_ms) & (began_ms <= span.to_ms)
+    is_in = (F.col("time_ms") >= F.col("from_ms")) & (began_ms <= F.col("to_ms"))
+    return rows.join(F.broadcast(few), (F.col("node") == F.col("span_node")) & is_in, "left_semi")
 
 
 def gather(history: DataFrame, *, is_whole_history: bool = False, parts: int = 2) -> tuple[Spread, World]:

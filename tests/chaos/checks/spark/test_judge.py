@@ -54,6 +54,22 @@ def test_a_check_that_fails_is_unknown_and_does_not_stop_the_others(
     assert (second.verdict, second.why) == (Validity.UNKNOWN, "no send was acknowledged")
 
 
+def test_of_thousands_of_spans_each_row_is_read_that_lasted_into_one(spark: Any) -> None:
+    from nemesrv.chaos.checks.plain.part import Span
+    from nemesrv.chaos.checks.spark.parts import _within
+
+    known = [
+        ("consumer-0", 2.9, 0.6),
+        ("consumer-0", 2.9, None),
+        ("consumer-1", 2.9, 0.6),
+        ("consumer-0", 4_000.2, None),
+    ]
+    rows = spark.createDataFrame(known, "node string, time_ms double, duration_ms double")
+    spans = {Span("consumer-0", at_ms, at_ms + 0.4) for at_ms in map(float, range(5_000))}
+    assert sorted(map(tuple, _within(rows, spans).collect())) == [known[0], known[3]]
+    assert _within(rows, ()).collect() == []
+
+
 def test_a_query_that_spark_ends_is_a_harness_failure_in_a_line(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
