@@ -118,26 +118,24 @@ class Registration:
     async def _round(self, changed: Sequence[TopicConfig] | None, version: DataVersion | None) -> None:
         """Register the `changed` topics with the data version `version` at all NameServers; None: the whole table, as
         it is when the round begins."""
-        answers: list[RemotingCommand] = []
+        answers: list[RemotingCommand] = []  # in the order in which they came (`handleRegisterBrokerResult`)
+
+        async def register(target: Address) -> None:
+            if (answer := await self._register(target, changed, version)) is not None:
+                answers.append(answer)
+
         async with self._one_round:
-            await asyncio.gather(*(self._register(t, changed, version, answers) for t in self._targets()))
-        if not answers:
-            return
-        first = answers[0]
-        if first.body:
+            await asyncio.gather(*map(register, self._targets()))
+        first = next(iter(answers), None)
+        if first is not None and first.body:
             self._take_order_conf(first.body)
-        if self._answered is not None:
+        if first is not None and self._answered is not None:
             self._answered(headers.RegisterBrokerResponseHeader.from_ext_fields(first.ext_fields))
 
     async def _register(
-        self,
-        target: Address,
-        changed: Sequence[TopicConfig] | None,
-        version: DataVersion | None,
-        answers: list[RemotingCommand],
-    ) -> None:
-        """Register with one NameServer, record the result, and append the NameServer's answer to `answers` if the
-        NameServer accepted: the broker takes the answer that came first (`handleRegisterBrokerResult`)."""
+        self, target: Address, changed: Sequence[TopicConfig] | None, version: DataVersion | None
+    ) -> RemotingCommand | None:
+        """Register with one NameServer and record how it went; its answer when it accepted."""
         services = self._services
         clock, log = services.context.clock, services.context.log
         if changed is None or version is None or target in self._behind:
@@ -163,8 +161,6 @@ class Registration:
             text_5x = "Failed to register current broker to name server. TargetHost=%s: %s"
             log.warning(text_5x if services.config.is_5x else "registerBroker Exception, %s: %s", target, exc)
         value: dict[str, object] = {"topics": len(changed), "version": version.counter}
-        if response is not None:
-            answers.append(response)
         if response is not None and services.config.is_slave:
             value["master"] = headers.RegisterBrokerResponseHeader.from_ext_fields(response.ext_fields).master_addr
         services.context.record(
@@ -175,6 +171,7 @@ class Registration:
             duration_ms=(clock.monotonic_s() - begin_s) * 1000,
             value=value,
         )
+        return response
 
     def _command(self, changed: Sequence[TopicConfig], version: DataVersion) -> RemotingCommand:
         services, config = self._services, self._services.config
@@ -224,16 +221,26 @@ class Registration:
     async def _is_changed(self, target: Address) -> bool:
         services, config = self._services, self._services.config
         header = headers.QueryDataVersionRequestHeader(**self._identity)
-        version = services.topics.data_version
+        version, clock = services.topics.data_version, services.context.clock
         command = self._request(RequestCode.QUERY_DATA_VERSION, header.to_ext_fields(), version.encode())
+        begin_s, outcome, answered = clock.monotonic_s(), "ok", True
         try:
             response = success(await self._client.invoke(target, command, timeout_s=config.register_timeout_s))
-            changed = headers.QueryDataVersionResponseHeader.from_ext_fields(response.ext_fields).changed
+            answered = headers.QueryDataVersionResponseHeader.from_ext_fields(response.ext_fields).changed
             remote = DataVersion.decode(response.body) if response.body else None
         except RocketMQError as exc:
             services.context.log.error("Query data version from name server %s  Exception, %s", target, exc)
+            outcome = "fail" if exc.definite else "info"
+        services.context.record(
+            "data_version",
+            type=outcome,
+            name_server=str(target),
+            duration_ms=(clock.monotonic_s() - begin_s) * 1000,
+            value={"changed": answered},
+        )
+        if outcome != "ok":
             return True
-        changed = changed or remote is None or not version.same(remote, config.profile)
+        changed = answered or remote is None or not version.same(remote, config.profile)
         services.context.log.warning(
             "Query data version from name server %s OK,changed %s, broker %s,name server %s",
             target,

@@ -74,6 +74,8 @@ _ACTS: Mapping[str, str] = {
     "keeps topics over a restart": "{who} restarted, and then lacked {topic}, or the queues or permission of {topic}",
     "changes its version": "{who} raised its dataVersion, though no topic of {who} had changed",
     "keeps its version": "{who} registered an older dataVersion after a restart than before the restart",
+    "compares data versions": "{who} answered {what} wrongly whether {what}'s data version has changed "
+    "(QUERY_DATA_VERSION)",
     "counts topics": "{who} answered wipeWritePerm or addWritePerm for {what} with a wrong number of topics",
     "accepts registrations": "{who} refused a registration of {what} without a reason",
     "refuses a single topic": "{who} accepted the first registration of {what}, though the registration had one topic",
@@ -207,6 +209,8 @@ _ACTS: Mapping[str, str] = {
     "lists its members": "{who} listed other members of a group than the members whose heartbeats {who} had read",
     "registers at its start": "{who} did not begin to register at once when {who} had started",
     "registers changes at once": "{who} did not begin at once to register a changed topic, permission or brokerId",
+    "registers as answered": "{who} did not register at once after a NameServer had answered that {who}'s data version "
+    "has changed, or had not answered",
     "takes no longer than the round's calls": "{who} took longer for a round of {what} than the round's calls may take",
     "times out when set": "{who}'s {what} did not come at the configured time",
     "ends by its time-out": "{who} did not give up a {what} after the time-out of the {what}",

@@ -8,7 +8,8 @@
 | registers at each NameServer of its list, and no other    | at its start; 10 s later; R  | BrokerController.start    |
 |                                                           | after the last was due       |                           |
 | begins that everywhere, whoever answers                   | at one moment                | BrokerOuterAPI            |
-| asks each first (322), where forceRegister is false       | for B at the longest         | needRegister              |
+| asks each first (322), where forceRegister is false;      | for B at the longest;        | needRegister              |
+| registers everywhere if one says "changed", or nothing    | at once                      |                           |
 | registers a topic, or brokerPermission, that changed      | at once, behind the round    | registerBrokerAll         |
 |                                                           | under way                    | (synchronized)            |
 | gives a registration up                                   | after B                      | BrokerOuterAPI            |
@@ -69,7 +70,8 @@ def tasks(world: World, node: str) -> tuple[Schedule, ...]:
 
 class Broker(Stops):
     """One process of a broker. `sent`: its registrations, by NameServer in order of time. `changes`: when a topic of
-    its became another, and with which version. `lists`: when it fetched which list; None if it has a fixed one."""
+    its became another, and with which version. `asked`: when a round of questions (322) was over, and whether one
+    NameServer said "changed", or nothing. `lists`: when it fetched which list; None if it has a fixed one."""
 
     def __init__(
         self,
@@ -77,12 +79,13 @@ class Broker(Stops):
         life: Life,
         sent: Mapping[str, Sequence[Sent]],
         changes: Mapping[float, float],
+        asked: Sequence[tuple[float, bool]],
         lists: Sequence[tuple[float, Sequence[str]]] | None,
     ) -> None:
         super().__init__(world, life)
         self._begun = {server: [one.began_ms for one in of] for server, of in sent.items() if of}
         self._sent = sorted((one for of in sent.values() for one in of), key=attrgetter("began_ms"))
-        self._changes, self._lists = changes, lists
+        self._changes, self._asked, self._lists = changes, asked, lists
         self._troubles = Troubles(world, life.node)
         self._name_servers = [node.name for node in world.of_kind("name_server")]
 
@@ -153,6 +156,15 @@ class Broker(Stops):
             told_ms = next(begun, None)
             measured_ms = (end_ms if told_ms is None else max(told_ms, at_ms)) - at_ms
             yield Act(at_ms, measured_ms, None, due_ms - at_ms, "at once", missing=told_ms is None)
+
+    def answers(self, end_ms: float) -> Iterator[Act]:
+        """From when it was answered that its version has changed until it begins to register."""
+        for at_ms, is_changed in self._asked:
+            due_ms = self.after_pauses(at_ms)
+            if is_changed and self._recorded_ms(due_ms) < end_ms:
+                told_ms = next((one.began_ms for one in self._sent if one.began_ms >= at_ms - 1.0), None)
+                measured_ms = (end_ms if told_ms is None else told_ms) - at_ms
+                yield Act(at_ms, measured_ms, None, due_ms - at_ms, "at once", missing=told_ms is None)
 
     def _free_ms(self, at_ms: float) -> float:
         """When nothing keeps it from telling: no pause, no round under way, and no question before it."""

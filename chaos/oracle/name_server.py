@@ -8,7 +8,8 @@
 | state of the broker | by                                                | of RouteInfoManager                      |
 |---------------------|---------------------------------------------------|------------------------------------------|
 | there               | a registration that was read and not refused      | registerBroker                           |
-| heard               | a question (322; of 4.9 if answered "unchanged"); | updateBrokerInfoUpdateTimestamp          |
+| heard               | a question (322; of 4.9 if answered "unchanged",  | updateBrokerInfoUpdateTimestamp          |
+|                     | as it must be of the version that it has);        | isBrokerTopicConfigChanged               |
 |                     | 5.x: a heartbeat (904)                            |                                          |
 | gone                | 104, the end of the channel of its last           | unregisterBroker, onChannelDestroy       |
 |                     | registration                                      |                                          |
@@ -379,6 +380,8 @@ class RoutesRead:
         self._live: dict[_Key, _Live] = {}
         self._leaving: list[tuple[float, str, _Key]] = []
         """5.x: since when, the name, and cluster and address: a thread of its own takes them out."""
+        self._said_gone: set[tuple[str, str]] = set()
+        """Name and address of those that the process says that it dropped; rightly or not, others judge."""
         self._touched: set[str] = set()
         self.shown: dict[str, list[tuple[float, Route | None]]] = defaultdict(list)
         self.read: dict[tuple[str, str], list[Read]] = defaultdict(list)
@@ -387,7 +390,8 @@ class RoutesRead:
         self.unregistered: set[tuple[str, str]] = set()
         """Name and address of all that left: an address without brokerLiveInfo is never silent, and nobody's master."""
         self.answers: list[tuple[Request, int]] = []
-        """What it must answer: to 205 and 327 how many topics; to a registration that it refuses the code."""
+        """What it must answer: to 205 and 327 how many topics; to a registration that it refuses the code; to 322
+        whether the version has changed."""
         self.expired: list[tuple[float, str]] = []
         """When it said that it dropped a broker for its silence, and the channel, which the scan closes."""
         self.offered: dict[tuple[str, str, bool], float] = {}
@@ -421,6 +425,8 @@ class RoutesRead:
                 is_heard = self._is_5 or not version or (live is not None and self._is_same(live.version, version))
                 is_sure = live is not None and is_heard and (self._is_5 or bool(version))
                 self.read[one.name, one.address].append(Read(one.at_ms, one.f, is_sure, one.channel))
+                if live is not None and version and (one.name, one.address) not in self._said_gone:
+                    self.answers.append((one, not self._is_same(live.version, version)))
                 if live is not None and is_heard:
                     self._live[key] = live._replace(heard_ms=one.at_ms)
             case "UNREGISTER_BROKER" if self._is_5:
@@ -455,6 +461,7 @@ class RoutesRead:
                 for _ in range(1 if one.reason == "closed" else 2):  # a reset, and an idle channel, are closed, too
                     self._lose(one)
             case "dropped":
+                self._said_gone.add((one.name, one.address))
                 since = [key for _, name, key in self._leaving if (name, key[1]) == (one.name, one.address)]
                 key = next(iter(since), self._key(one.name, one.address))
                 live = self._live.get(key)
@@ -474,6 +481,7 @@ class RoutesRead:
     def _register(self, one: Request) -> bool:
         """Whether it is taken in."""
         name, id_, address, said = one.name, one.id_, one.address, one.said
+        self._said_gone.discard((name, address))
         version, topics, acting = said.get("version", ()), said.get("topics", {}), said.get("acting")
         is_new = name not in self._brokers
         ids = self._brokers.setdefault(name, {})

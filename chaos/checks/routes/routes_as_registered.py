@@ -119,7 +119,10 @@ def _wrong(control: Control, world: World, life: Life) -> Iterator[Finding]:
         )
 
 
-_ANSWERS_ROW = "RouteInfoManager: an answer counts the broker's topics; 5.x refuses a first registration of one topic"
+_ANSWERS_ROW = (
+    "RouteInfoManager: an answer counts the broker's topics, or says whether its data version has changed; 5.x refuses "
+    "a first registration of one topic"
+)
 
 
 _TAKES_ROW = "DefaultRequestProcessor.registerBroker: a complete registration is accepted"
@@ -131,6 +134,11 @@ def _answers(control: Control, world: World, life: Life) -> Iterator[Finding]:
     rows = [row for row in control.rows("registration", "write_perm") if row.process == process]
     of: dict[tuple[str, str], list[tuple[float, bool]]] = defaultdict(list)
     for asked, due in () if routes is None else routes.answers:
+        if asked.f == "QUERY_DATA_VERSION":
+            for row in _told_of(control, world, life, asked):
+                is_right = (row.decoded or {})["changed"] is due
+                of[row.node, "compares data versions"].append((row.time_ms, is_right))
+            continue
         is_registration, from_ms, to_ms = asked.f == REGISTERED, asked.at_ms - 1.0, asked.at_ms + MOMENT_MS
         about = "registration" if is_registration else "write_perm", asked.name, asked.address
         answered = (row for row in rows if (row.event, row.broker_name, row.address or "") == about)
@@ -155,6 +163,15 @@ def _answers(control: Control, world: World, life: Life) -> Iterator[Finding]:
                 refused[row.broker_name or ""].append(row.time_ms)
     for name, wrong in refused.items():
         yield of_many((life.node, name), "accepts registrations", (wrong[0], wrong[-1]), _TAKES_ROW, len(wrong), wrong)
+
+
+def _told_of(control: Control, world: World, life: Life, asked: Request) -> Iterator[Row]:
+    """What the broker that asked says that it was answered."""
+    apart_ms, broker = world.timers.delivery_ms, world.owners.get(asked.address)
+    for row in control.rows("data_version"):
+        is_its = row.node == broker and world.owners.get(row.name_server or "") == life.node and row.type == "ok"
+        if is_its and row.began_ms - apart_ms <= asked.at_ms <= row.time_ms + apart_ms:
+            yield row
 
 
 # -- what brokers register

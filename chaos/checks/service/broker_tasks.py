@@ -5,9 +5,10 @@
     ns-2   ├─ hangs ─────── B ┤
 
 By the broker's own record: `register` (begun duration_ms before its row), `topic`, `name_server_list` where it fetches
-its list.
+its list; `data_version` of the questions before.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -39,7 +40,7 @@ class BrokerTasks(Tasks):
             for name in self.name_servers
         }
         self._fetched = self._lists() if world.asks_for_list(life.node) else None
-        self._machine = Broker(world, life, sent, self._changes(), self._fetched)
+        self._machine = Broker(world, life, sent, self._changes(), [*self._asked()], self._fetched)
 
     def _changes(self) -> dict[float, float]:
         found: dict[float, float] = {}
@@ -48,6 +49,19 @@ class BrokerTasks(Tasks):
             if version is not None and row_of(run.row.decoded) is not None:
                 found.setdefault(run.ended_ms, float(version))
         return found
+
+    def _asked(self) -> Iterator[tuple[float, bool]]:
+        """Of each round of questions, which are asked at one moment: when it was over, and whether one NameServer said
+        that the version has changed, or nothing."""
+        ended_ms, is_changed = -math.inf, False
+        for run in self.rows("data_version"):
+            if run.began_ms >= ended_ms > 0:
+                yield ended_ms, is_changed
+                is_changed = False
+            ended_ms = run.ended_ms
+            is_changed = is_changed or bool(run.value["changed"])
+        if ended_ms > 0:
+            yield ended_ms, is_changed
 
     def _lists(self) -> list[tuple[float, list[str]]]:
         names = {node.address: node.name for node in self.world.of_kind("name_server")}
@@ -63,6 +77,8 @@ class BrokerTasks(Tasks):
         yield from self.finding(_TASK, "registers at its start", row, self._machine.first(self.end_ms))
         row = "BrokerController.registerBrokerAll: at once when a topic, or brokerPermission, changes"
         yield from self.finding(_TASK, "registers changes at once", row, self._machine.changes(self.end_ms))
+        row = "BrokerController.registerBrokerAll: at once when a NameServer has another data version"
+        yield from self.finding(_TASK, "registers as answered", row, self._machine.answers(self.end_ms))
         yield from self._beats()
         row = "BrokerController.shutdown: unregisterBrokerAll"
         stops = self.end_ms, self.life.end_ms

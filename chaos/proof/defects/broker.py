@@ -62,6 +62,18 @@ def broker_never_tries_again(broker: Broker) -> None:
         return answer
 
 
+@planted(BROKER_A, "asks-first", caught_by="timers_kept")
+@may_find("client_routes_are_true routes_converge routes_are_true")
+@in_its_parts
+def broker_registers_no_more_where_it_asks(broker: Broker) -> None:
+    """a broker with forceRegister=false does not register after a NameServer has answered that the version changed"""
+
+    @around(broker._registration, "_need_register")
+    async def never(need: Any) -> bool:
+        await need()
+        return False
+
+
 @planted(BROKER_A, "broker-crash", caught_by="timers_kept")
 @in_its_parts
 def broker_waits_for_its_timer(broker: Broker) -> None:

@@ -131,6 +131,15 @@ def name_server_forgets_who_only_asks(server: NameServer) -> None:
     replace_part(server.table, "heartbeat", does_nothing)
 
 
+@planted(NS_0, "asks-first", caught_by="routes_as_registered")
+def name_server_calls_every_version_changed(server: NameServer) -> None:
+    """a NameServer answers every QUERY_DATA_VERSION with "changed" """
+
+    @around(server.table, "query_data_version")
+    def changed(query: Any, *of: Any, **more: Any) -> tuple[bool, Any]:
+        return True, query(*of, **more)[1]
+
+
 @planted(NS_0, "broker-partition", caught_by="routes_are_true")
 @may_find("answers_are_true registrations_are_kept")
 def name_server_keys_liveness_by_cluster(server: NameServer) -> None:

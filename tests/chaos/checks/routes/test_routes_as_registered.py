@@ -318,6 +318,20 @@ def test_a_name_server_takes_no_topics_of_a_slave(broker: str, wrong: list[tuple
     assert kinds(builder) == wrong
 
 
+@pytest.mark.parametrize(
+    ("version", "changed", "is_wrong"), [(1, False, False), (1, True, True), (2, True, False), (2, False, True)]
+)
+def test_a_name_server_answers_whether_a_broker_has_another_version_than_it_registered(
+    version: int, changed: bool, is_wrong: bool
+) -> None:
+    builder = (
+        read((1, 1, MORE)).at(20).read("ns-0", "QUERY_DATA_VERSION", "broker-a", value={"version": [0, 0, version]})
+    )
+    about: dict[str, Any] = {"type": "ok", "name_server": address_of("ns-0"), "duration_ms": 2.0}
+    builder.at(20.001).event("broker-a", "data_version", value={"changed": changed}, **about)
+    assert (("ns-0", "compares data versions") in kinds(builder)) is is_wrong
+
+
 @pytest.mark.parametrize(("wiped", "wrong"), [(2, []), (3, [("ns-0", "counts topics")])])
 def test_a_name_server_answers_how_many_topics_of_the_broker_it_wiped(wiped: int, wrong: list[tuple[str, str]]) -> None:
     builder = read((1, 1, MORE)).at(20)

@@ -39,12 +39,16 @@ def changes(told: HistoryBuilder, at_s: float, version: int) -> HistoryBuilder:
 
 
 def found(told: HistoryBuilder, kind: str, lag_ms: float = 1.0) -> Finding:
+    (finding,) = all_found(told, kind, lag_ms)
+    return finding
+
+
+def all_found(told: HistoryBuilder, kind: str, lag_ms: float = 1.0) -> list[Finding]:
     told.end(150, lag_ms=lag_ms)
     rows = told.in_order()
     control, world = Control.of_rows(rows), World.of_rows(rows)
     (life,) = world.lives_of("broker-a")
-    (finding,) = (one for one in BrokerTasks(control, world, life).others() if one.kind == kind)
-    return finding
+    return [one for one in BrokerTasks(control, world, life).others() if one.kind == kind]
 
 
 def test_a_broker_that_asks_all_at_once_is_right_however_long_one_of_them_takes() -> None:
@@ -134,6 +138,18 @@ def test_a_broker_that_asks_first_may_register_at_its_start_when_a_hung_name_ser
     told = cluster(brokers=("broker-a",), node_timers={"broker-a": asks}).at(-1).fault("f1", "pause", "sigstop", "ns-0")
     told.at(30).fault("f1", "pause", "sigstop", "ns-0", end=True)
     assert found(rounds(told, 10), "registers at its start").wrong == wrong
+
+
+@pytest.mark.parametrize(("changed", "at_s", "wrong"), [(True, 115.002, 0), (True, 116, 1), (False, 130, 0)])
+def test_a_broker_registers_at_once_if_a_name_server_answers_that_its_version_has_changed(
+    changed: bool, at_s: float, wrong: int
+) -> None:
+    told = story()
+    for name, said in (("ns-0", False), ("ns-1", changed), ("ns-2", False)):
+        about: dict[str, Any] = {"type": "ok", "name_server": address_of(name), "duration_ms": 2.0}
+        told.at(115).event("broker-a", "data_version", value={"changed": said}, **about)
+    judged = all_found(rounds(told, at_s), "registers as answered")
+    assert [one.wrong for one in judged] == [wrong] * changed
 
 
 def test_a_change_before_the_first_registration_is_over_and_one_near_the_end_are_nobodys_to_judge() -> None:
