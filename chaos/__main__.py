@@ -75,7 +75,7 @@ def cli(context: click.Context) -> None:
     nemesrv check runs/latest                 judge a recorded run again
     nemesrv up --json                         a cluster that stays up for your own clients
     nemesrv conform -- ./my-client            how any client picks a NameServer and abandons dead servers
-    nemesrv scenarios                         the scenarios that ship
+    nemesrv scenarios                         nemesrv's own scenarios
     nemesrv defects                           the defects that `run --defect` plants
     nemesrv museum                            reported incidents, as they were and with their fix
     """

@@ -111,7 +111,7 @@ class RunningCluster:
         """Return a client under test. Give the client's programs the returned object's `name_server_list`.
 
         `profile` is the profile by which the client is judged (docs/client-profiles.md); None: the profile of nemesrv's
-        own clients. In the history, the client's traffic is that of a node `name`. The checks of
+        own clients. In the history, the client's traffic is the traffic of a node `name`. The checks of
         docs/clients-under-test.md judge this traffic. These checks are UNKNOWN if the client never connects.
         """
         self._running()

@@ -40,7 +40,7 @@ START_LIMIT_S = 10.0
 
 class Toxiproxy:
     """A client of the API of one Toxiproxy server. All methods raise ToxiproxyError if a request fails. A request whose
-    connection failed is tried three times; those of `switch` are tried once."""
+    connection failed is tried three times, but a request of `switch` once."""
 
     def __init__(self, address: Address) -> None:
         self.address = address

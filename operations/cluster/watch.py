@@ -1,4 +1,4 @@
-"""`nemesrv watch` reads a live cluster until Ctrl-C, or, with `once`, until the result is final.
+"""`nemesrv watch` reads a live cluster until Ctrl-C, or, with `once`, until it is certain whether something is wrong.
 
     look ─► auditor ─► changes ─► said at once
 

@@ -507,7 +507,8 @@ def _moments_of(times: npt.NDArray[np.float64]) -> int:
 
 
 def _few(marks: Sequence[Mark]) -> npt.NDArray[np.float64]:
-    """Return at_ms and weight per row; of too many rows the heaviest, then those that break the rhythm."""
+    """Return at_ms and weight of each mark. If there are too many marks, keep the marks that break the rhythm, or are
+    heaviest."""
     table = np.array([(mark.at_ms, mark.weight) for mark in marks], dtype=np.float64)
     if len(table) <= _MOST_MARKS:
         return table

@@ -307,7 +307,7 @@ def _first(nodes: Nodes, node: str) -> str | None:
 
 
 def _lists(rows: Rows, nodes: Nodes) -> dict[str, list[str]]:
-    """Each client's and broker's first list, if it is not all NameServers; by name."""
+    """Return, by a client's or broker's name, its first list of NameServers, unless the list has all NameServers."""
     found: dict[str, list[str]] = {}
     for row in sorted(rows.made, key=lambda one: one["time_ms"]):
         if row["event"] == "name_server_list" and row["node"] not in found and isinstance(row["value"], list):
