@@ -1,4 +1,4 @@
-"""`nemesrv predict`: how long clients take to recover, and what share of sends fails (operations/predict/)."""
+"""`nemesrv predict`: how long clients take to recover, and the share of failed sends (operations/predict/)."""
 
 import json
 import sys

@@ -160,7 +160,8 @@ def _answer(stream: BinaryIO) -> tuple[int, bytes]:
 
 
 class _Stream:
-    """A connection with several answers in a row. HTTPResponse closes what it has read to the end; this stays open."""
+    """A connection with several answers in a row. HTTPResponse closes a connection after an answer; this class keeps
+    the connection open."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream

@@ -137,7 +137,7 @@ def _out_of_turn(made: Sequence[str], name_servers: int) -> Iterator[int]:
 
 
 def _order(watched: Sequence[Watched], seen: Iterable[tuple[Watched, Sequence[str]]]) -> ListOrder:
-    """Return the order of the client's lists, by these choices and by the first one of each process."""
+    """Return the order of the client's lists, by these choices and by the first choice of each process."""
     pairs: dict[int, dict[tuple[int, int], None]] = {}
     lengths: dict[int, int] = {}
     for one, made in seen:  # of one process there may be several, and it has one list
@@ -186,7 +186,8 @@ def _told(known: Successions) -> str:
 
 
 def _more(p: float) -> str:
-    """Return how many steps more decide, if so many look like chance with `p`; and what to do else."""
+    """Return by what factor more steps decide, if the measured steps have the probability `p` by chance, and what else
+    to do."""
     times = max(2, math.ceil(math.log(ENOUGH) / math.log(p))) if 0.0 < p < 1.0 else 0
     more = f"{times} times as many decide (--repeats), or " if times else ""
     return f"{more}leave this rule out (--rules)"

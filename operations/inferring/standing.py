@@ -231,7 +231,8 @@ def _last_and_first(seen: Seen, silence: _Silence) -> list[Row]:
 
 
 def _wrong_order(seen: Seen, taken: dict[Sign, float]) -> Iterator[Episode]:
-    """Every NameServer stopped cleanly, and brokers after them, which could not unregister any more."""
+    """Yield the episode in which every NameServer stopped cleanly, and then brokers, which could not unregister any
+    more."""
     stops = {
         node: sign
         for node in (*seen.name_servers, *seen.brokers)

@@ -225,7 +225,8 @@ def _once(marks: Iterable[Mark]) -> list[Mark]:
 
 
 def _root(clocks: Sequence[LogClock], waiting: set[int]) -> int:
-    """Return the first clock: a given one, one that knows addresses, or the one that shares most kinds of marks."""
+    """Return the first clock: a clock given by the user, else a clock whose log knows addresses, else the clock that
+    shares most kinds of marks."""
     sharing: dict[str, set[int]] = defaultdict(set)
     for one in waiting:
         for mark in clocks[one].marks:
