@@ -193,8 +193,7 @@ class RemoteProcess:
         return self._ask("stopped", within_s, timeout_s=within_s + ASK_LIMIT_S, lost=False)
 
     def _ask(self, method: str, *args: Any, lost: bool, timeout_s: float = ASK_LIMIT_S) -> bool:
-        """Return the agent's answer. `lost` is the answer if the host is lost. Raises HostLost if the host is only
-        late."""
+        """Return the agent's answer, or `lost` if the host is lost. Raises HostLost if the host is only late."""
         try:
             return bool(self._host.ask(method, self.pid, *args, timeout_s=timeout_s))
         except HostLost:

@@ -163,8 +163,7 @@ def _clients(world: World) -> list[dict[str, Any]]:
 
 
 def _recoveries(world: World) -> list[dict[str, Any]]:
-    """Return within how long after each begin or end of a fault (the first MOMENTS_MAX) each client's next operation of
-    each kind must succeed."""
+    """Return how soon after each begin or end of a fault each client's next operation of each kind must succeed."""
     found = []
     for moment in moments(world)[:MOMENTS_MAX]:
         for client in world.of_kind("producer", "consumer"):

@@ -39,8 +39,7 @@ _STATES: Mapping[str, str] = {
     "must have an owner": "{holder} had to own queue {queue_id} of {broker_topic}, but no consumer of {who} owned the "
     "queue {until}",
     "must have one owner": _OWNED,
-    "must not come back": "{who} listed {broker_topic} again at {at}, for {took}, though {broker} had not registered "
-    "again",
+    "must not come back": "{who} listed {broker_topic} again at {at} for {took}, but {broker} had not registered again",
     "must not use": "{who} sent to or pulled from {broker_topic} at {at}, {took} after {broker} was lost or left "
     "{who}'s routes",
     "committed at a slave": "{who} committed to slave {broker} until {end}, {took} after {who}'s route had the master",
@@ -54,8 +53,7 @@ _STATES: Mapping[str, str] = {
 }
 _ACTS: Mapping[str, str] = {
     # tables, and what NameServers answer
-    "code 17 while stopping": "{who}, while shutting down, answered code 17 for {topic}, though {who}'s table had "
-    "{topic}",
+    "code 17 while stopping": "{who}, while shutting down, answered code 17 for {topic}, but {who}'s table had {topic}",
     "order configuration": "{who} sent {client} an order configuration{of_topic}; {who}'s orderMessageEnable is false",
     "unlike its table": "{who}'s answer to {client}'s look-up{of_topic} was not the route in {who}'s own table",
     "not the broker's address": "{who} sent {client} a route{of_topic} with an address or id that its broker never had",
@@ -73,13 +71,11 @@ _ACTS: Mapping[str, str] = {
     "must be gone": "{who} listed an address of {broker_topic}, though the address was no longer registered",
     "must be there": "{who} did not list an address of {broker_topic}, though the address was registered",
     "under two ids": "{who} listed one address of {broker_topic} under two broker ids",
-    "registered by nobody": "{who} listed {broker_topic} at an address or under an id that no broker of this name "
-    "registered",
+    "registered by nobody": "{who} listed {broker_topic} with an address or id that no broker of this name registered",
     "queues of an old version": "{who} took queues of {broker_topic} from a registration of an unchanged "
     "dataVersion{details}",
     "queues of a slave": "{who} took queues of {broker_topic} from a slave's registration",
-    "address of an old version": "{who} took an address of {broker_topic} with a smaller stateVersion than "
-    "before{details}",
+    "address of an old version": "{who} took an address of {broker_topic} with an older stateVersion{details}",
     "keeps topics over a restart": "{who} restarted, and then lacked {topic}, or the queues or permission of {topic}",
     "changes its version": "{who} raised its dataVersion, though no topic of {who} had changed",
     "keeps its version": "{who} registered an older dataVersion after a restart than before the restart",
@@ -138,21 +134,18 @@ _ACTS: Mapping[str, str] = {
     "offset",
     "not received": "{who} did not receive an acknowledged message of {broker_topic} in time{because}",
     "late": "{who} received a message of {broker_topic} late{because}",
-    "not as it was given": "{who} sent {broker_topic} a message that differs from what the application had passed to "
-    "send()",
+    "not as it was given": "{who} sent {broker_topic} a message that differs from the message passed to send()",
     "not as it was sent": "{broker} gave {who} a message of {topic} that differs from the sent message",
     "acknowledged without a slave": "{broker} (SYNC_MASTER) acknowledged {who}'s message ({topic}), which no slave has",
     "sent back after success": "{who} sent back a message of {broker_topic} that the listener of {who} had consumed",
     "received twice without a rebalance": "{who} received a message of {broker_topic} twice while {who} had the queue",
-    "committed, never received": "{who} committed an offset beyond a message of {broker_topic} that the group did not "
-    "receive",
+    "committed, never received": "{who} committed beyond a message of {broker_topic} that the group did not receive",
     "received without the queue": "{who} received a message of {broker_topic} after {who} had given the queue up",
     "received again": "{who} received a message of {broker_topic} again, though no rebalance or fault explains this",
     "queue taken at unknown time": "{who} received a message of {broker_topic} again; no row says when {who} took the "
     "queue",
     "lost": "{broker} lost a message of {topic} that {broker} had acknowledged to {who}",
-    "not read": "no consumer received a message of {who} ({broker_topic}), and the final read of the queue is "
-    "incomplete",
+    "not read": "no consumer received a message of {who} ({broker_topic}), and the queue's final read is incomplete",
     "forgotten at a start": "{who} lost, at a restart, a message of {topic} that {who} had acknowledged to {client}",
     "committed past": "{who} committed an offset beyond a message of {broker_topic} that the group did not receive",
     "committed before receipt": "{who} committed beyond a message of {broker_topic} that the group had not received",
@@ -165,14 +158,12 @@ _ACTS: Mapping[str, str] = {
     "consumed message",
     "set back by a pull": "{broker} set {who}'s committed offset ({topic}) back when {broker} answered a held pull",
     "went back": "{who} committed a lower offset for a queue of {broker_topic} than had been committed before",
-    "began without an answer": "{who} began to read a queue of {broker_topic}, but {who}'s query for the offset had no "
-    "answer",
+    "began without an answer": "{who} began to read a queue of {broker_topic}, but {who}'s offset query had no answer",
     "began at a wrong offset": "{who} began to read a queue of {broker_topic} at another offset than the broker had "
     "answered",
     "answered a higher offset": "{who} answered {client} with a higher offset{of_topic} than was committed{details}",
     "answered a lower offset": "{who} answered {client} with a lower offset{of_topic} than had been committed",
-    "lost its own offset": "{who} (broadcasting) lost the offset that {who} had stored for a queue of "
-    "{broker_topic}{details}",
+    "lost its own offset": "{who} (broadcasting) lost {who}'s stored offset of a queue of {broker_topic}{details}",
     "did not keep a committed offset": "{who} did not keep an offset{of_topic} that was committed{details}",
     "broadcast offsets at a broker": "{who} committed offsets to a broker, which broadcasting consumers must not do",
     # sends and pulls
@@ -210,8 +201,7 @@ _ACTS: Mapping[str, str] = {
     "sent to a slave": "{who} sent a message to the slave {slave}, which {who}'s routes never named as a master",
     "not isolated": "{who} did not isolate {broker} (latencyMax), though a try at {broker} had failed or was slow",
     "sent to an isolated broker": "{who} sent to {broker}, isolated by {who}, while another broker was available",
-    "not its key's queue": "{who} sent messages of one sharding key to a queue of {broker_topic}, not to the key's "
-    "queue",
+    "not its key's queue": "{who} sent messages of a sharding key to a queue of {broker_topic}, not to the key's queue",
     "given up without a try": "{who} gave up a send without a try, though {who} had a route and time left",
     "given up too soon": "{who} gave up a send after a failed try at {broker}, though a retry and time were left",
     "tried again after its time-out": "{who} sent a message again, to {broker}, after the send's sendMsgTimeout had "
@@ -240,15 +230,13 @@ _ACTS: Mapping[str, str] = {
     "unregisters everywhere": "{who} did not {task} at every server when {who} stopped",
     "forgets unregistered clients": "{who} still had a client as member of a group after the client had unregistered",
     "asks for every topic": "{who} left a topic out of a round of {task}",
-    "knows its group": "{who} refused pulls of {client} (code 24), but a member's heartbeat to {who} had named the "
-    "topic",
+    "knows its group": "{who} refused pulls of {client} (code 24), but a member's heartbeat to {who} named the topic",
     "names all topics": "{who} left a topic of {who}'s group out of {request}",
     "names its group": "{who} left {who}'s group out of {request}",
     "has its clientId": "{who} sent in {request} another clientId than {who}'s own{details}",
     "has its message model": "{who} sent in {request} another message model than {who}'s own{details}",
     "has its expression": "{who} sent in {request} another subscription expression than {who}'s own{details}",
-    "has a new subVersion": "{who} sent an unchanged subVersion in {request} when {who}'s queues of the topic had "
-    "changed",
+    "has a new subVersion": "{who} sent an unchanged subVersion in {request} after {who}'s queues of the topic changed",
     "asks for pullBatchSize": "{who} asked in a {request} for another number of messages than pullBatchSize{details}",
     "asks to be held": "{who} asked in a {request} to be held for another time than 15,000 ms "
     "(BROKER_SUSPEND_MAX_TIME_MILLIS){details}",
@@ -286,28 +274,13 @@ _OF_PATTERN: Mapping[str, str] = {
     r"handed messages over late": "{who} delivered messages late",
     r"send out of order": "{broker} gave a later message of {who} the same or a lower offset than an earlier message "
     "in the queue",
-    r"receipt out of order": "{who} handed a message of {broker_topic} to the listener after a message with a higher "
-    "offset",
+    r"receipt out of order": "{who} gave the listener a message of {broker_topic} after a message with a higher offset",
     r"(\S+ refused, .+)": "{0}",
 }
 """Kinds with a variable part, as patterns; `{0}` is the pattern's first group."""
 SAID = frozenset(
-    (
-        "kind",
-        "rule",
-        "holder",
-        "because",
-        "masters",
-        "reason",
-        "read",
-        "registered_before_ms",
-        "name_servers",
-        "queue_id",
-        "clients",
-        "group",
-        "routes",
-    )
-)
+    ("kind", "rule", "holder", "because", "masters", "reason", "read", "name_servers", "queue_id", "clients")
+) | {"registered_before_ms", "group", "routes"}
 """Keys of an example's `more` that are not printed after the sentence: the sentence says them, or only programs read
 them."""
 

@@ -160,8 +160,7 @@ def _answer(stream: BinaryIO) -> tuple[int, bytes]:
 
 
 class _Stream:
-    """A connection with several answers in a row. HTTPResponse closes a connection after an answer; this class keeps
-    the connection open."""
+    """A connection with several answers in a row, which HTTPResponse alone would close after the first answer."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream

@@ -231,8 +231,7 @@ def _last_and_first(seen: Seen, silence: _Silence) -> list[Row]:
 
 
 def _wrong_order(seen: Seen, taken: dict[Sign, float]) -> Iterator[Episode]:
-    """Yield the episode in which every NameServer stopped cleanly, and then brokers, which could not unregister any
-    more."""
+    """Yield the episode in which every NameServer was stopped, and then brokers, which could not unregister."""
     stops = {
         node: sign
         for node in (*seen.name_servers, *seen.brokers)

@@ -112,8 +112,7 @@ def _who(seen: Seen, ordered: Iterable[Row], told: Iterable[Row]) -> None:
 
 
 def registered_node(seen: Seen, row: Row) -> str | None:
-    """Return the node that registered in this row; None if the row's address is the address of a broker with another
-    name."""
+    """Return the node that registered in this row; None if a broker with another name has the row's address."""
     broker = broker_node(row["broker_name"], row.get("broker_id"))
     node = seen.addresses.get(str(row.get("address")), broker)
     return node if node.partition("/")[0] == broker.partition("/")[0] else None

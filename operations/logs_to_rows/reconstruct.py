@@ -189,8 +189,7 @@ def _in_time(sources: Sequence[Source]) -> tuple[list[Source], list[str]]:
 
 
 def _heard(rows: Rows, nodes: Nodes, tells_all: Collection[str]) -> None:
-    """Add registrations that a NameServer accepted by a broker's log, if the NameServer's own log lacks them, because
-    5.x logs only the first registration."""
+    """Add registrations by brokers' logs that the NameServer's own log lacks: 5.x logs only the first."""
     own: dict[tuple[str, str], list[float]] = defaultdict(list)
     lives: dict[str, list[tuple[float, int]]] = defaultdict(list)
     for row in rows.made:

@@ -209,8 +209,7 @@ class SendProcessor:
         return services.put([message]), properties.get(names.UNIQ_KEY)
 
     def _marked(self, text: str, properties: dict[str, str]) -> str:
-        """The properties as text, with the properties that this broker adds to each message. The mapping gets the added
-        properties, too."""
+        """The properties as text, with this broker's additions, which `properties` gets, too."""
         for name, value in self._marks.items():
             if name not in properties:
                 properties[name] = value

@@ -1,5 +1,4 @@
-"""The harness's objects on each host (Toxiproxy, ports, fronts), and the driver's objects that call the objects on the
-hosts.
+"""The harness's objects on each host (Toxiproxy, ports, fronts), and the driver's objects that call these objects.
 
     Host…    runs on a host, in its agent's process (actors/host_agent.py): the same parts that an
              experiment on one machine has. Factories get the existing parts by their keys
