@@ -240,7 +240,7 @@ class RunningCluster:
         return self._done(action)
 
     def _in_turn(self, do: str, for_s: float | None, settings: dict[str, Any]) -> None:
-        """Execute an entry of several actions. Returns when the last is done and flapping has ended."""
+        """Execute an entry of several actions. Returns when the last action is done and flapping has ended."""
         self._running()
         with _InTheTest(do):
             _refuse_new_address(settings, do)

@@ -102,7 +102,7 @@ class LogRow(NamedTuple):
 
 @dataclass(slots=True)
 class Counts:
-    """The line counts of a log file: `lines` is the sum of the other three."""
+    """The line counts of a log file: `lines` is the sum of the other counts."""
 
     lines: int = 0
     understood: int = 0

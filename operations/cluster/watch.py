@@ -38,7 +38,7 @@ def run(
     metrics_port: int | None = None,
     interval_s: float = INTERVAL_S,
 ) -> int:
-    """Watch the cluster until Ctrl-C, or with `once` until the result is final; return the exit status. Raises
+    """Watch the cluster until Ctrl-C, or with `once` until the result is certain; return the exit status. Raises
     HarnessError if no NameServer answers at first, or the port for metrics is taken."""
     metrics = None if metrics_port is None else Metrics(metrics_port)
     try:
