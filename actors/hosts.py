@@ -193,7 +193,7 @@ class RemoteProcess:
         return self._ask("stopped", within_s, timeout_s=within_s + ASK_LIMIT_S, lost=False)
 
     def _ask(self, method: str, *args: Any, lost: bool, timeout_s: float = ASK_LIMIT_S) -> bool:
-        """Ask. `lost` is the answer if the host is lost. HostLost if the host is only late."""
+        """Return the agent's answer, or `lost` if the host is lost. Raises HostLost if the host is only late."""
         try:
             return bool(self._host.ask(method, self.pid, *args, timeout_s=timeout_s))
         except HostLost:
@@ -309,7 +309,7 @@ class HostsWatch:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """No thread of it asks anything any more: Ray ends a process that asks it after it was left."""
+        """End the threads, because Ray ends a process that calls Ray after leaving it."""
         self._ended.set()
         with suppress(Exception):
             self.remove_all()

@@ -28,7 +28,7 @@ _OBJECT_STORE_BYTES = 100_000_000
 
 @functools.cache
 def _token() -> str:
-    """A token for this process. Ray reads it only once, and without it would write one to the user's home."""
+    """A token for this process. Ray reads it once; without a token Ray would write a token into the user's home."""
     return secrets.token_hex(16)
 
 

@@ -75,7 +75,7 @@ def cli(context: click.Context) -> None:
     nemesrv check runs/latest                 judge a recorded run again
     nemesrv up --json                         a cluster that stays up for your own clients
     nemesrv conform -- ./my-client            how any client picks a NameServer and abandons dead servers
-    nemesrv scenarios                         the scenarios that ship
+    nemesrv scenarios                         nemesrv's own scenarios
     nemesrv defects                           the defects that `run --defect` plants
     nemesrv museum                            reported incidents, as they were and with their fix
     """
@@ -101,8 +101,8 @@ class _AdminCommands(_Named):
 def admin() -> None:
     """Run sub-commands of mqadmin, with mqadmin's flags, on NameServers and brokers of Apache or nemesrv.
 
-    Exit status: 2 the command is wrong, or a server refused the request; 4 a broker cannot be reached, or no NameServer
-    (for commands that go to every NameServer: one of the NameServers).
+    Exit status: 2 the command is wrong, or a server refused the request; 4 a broker or all NameServers cannot be
+    reached; if a command goes to every NameServer, 4 also if one NameServer cannot be reached.
     """
 
 

@@ -163,7 +163,7 @@ def _clients(world: World) -> list[dict[str, Any]]:
 
 
 def _recoveries(world: World) -> list[dict[str, Any]]:
-    """Return, for the first changes and each client, when each of its operations must have succeeded."""
+    """Return how soon after each begin or end of a fault each client's next operation of each kind must succeed."""
     found = []
     for moment in moments(world)[:MOMENTS_MAX]:
         for client in world.of_kind("producer", "consumer"):

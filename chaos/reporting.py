@@ -44,7 +44,7 @@ def read_left_out(folder: RunFolder) -> dict[str, str]:
 
 
 def _read_cost(folder: RunFolder) -> Cost | None:
-    """Return the cost from verdicts.json; if that has none, as that of a self-test's run, from the history."""
+    """Return the cost from verdicts.json, or from the history if verdicts.json has no cost (after a self-test)."""
     document = json.loads(folder.verdicts_file.read_text(encoding="utf-8")) if folder.verdicts_file.is_file() else {}
     return Cost.from_json(document["cost"]) if document.get("cost") else cost_of(folder.path)
 

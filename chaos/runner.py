@@ -113,7 +113,7 @@ def _below(out: Path | None, scenario: Scenario, number: int) -> Path | None:
 
 
 def _say_unfound(defect: Defect | None) -> None:
-    """Print that no check found the defect, and how to run the scenario in which a check does."""
+    """Print that no check found the defect, and how to run the scenario in which a check finds the defect."""
     if defect is None:
         return
     click.echo(f"No check found the planted defect {defect.name} in this run.")

@@ -107,7 +107,7 @@ def _ring(expression: str, words: Sequence[str], members: Members) -> Separates:
 
 
 def _split_list(expression: str, words: Sequence[str], members: Members) -> Separates:
-    """Every second producer and consumer reaches one half of the NameServers, the others the other half."""
+    """Every second producer and consumer reaches one half of the NameServers, every other one the other half."""
     _no_words(expression, words)
     servers, clients = members.of_kind("name_servers"), [*members.of_kind("producers"), *members.of_kind("consumers")]
     if len(servers) < 2 or len(clients) < 2:

@@ -47,7 +47,7 @@ FINDINGS_MAX = 1000
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
     """One counterexample of a check: the node at fault, the other node or topic, the time, and by how much the limit
-    was exceeded. Times in RocketMQ milliseconds."""
+    was exceeded. Times are in RocketMQ milliseconds."""
 
     who: str = ""
     """The node whose doing it was: ns-0, consumer-1."""
@@ -150,7 +150,7 @@ def _times(times: Mapping[str, float]) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """The result of a check for one thing that it examined, right or wrong. Times in RocketMQ milliseconds."""
+    """The result of a check for one examined thing, right or wrong. Times are in RocketMQ milliseconds."""
 
     subject: str
     """The node whose doing was examined: a NameServer, a client."""

@@ -151,8 +151,8 @@ class NameServerClient:
         return TopicRouteData.decode(response.body)
 
     async def _invoke(self, command: RemotingCommand, timeout_s: float, tries: _Tries) -> RemotingCommand:
-        """The answer of one NameServer; by some clients' rules that of the next one, if the first did not answer in
-        time."""
+        """The answer of one NameServer; by some clients' rules the answer of the next NameServer, if the first
+        NameServer did not answer."""
         while True:
             try:
                 return await self._invoke_one(command, timeout_s, tries)

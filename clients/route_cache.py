@@ -76,7 +76,8 @@ def borrowed_route(template: TopicRouteData) -> TopicRouteData:
 
 
 def route_changed(old: TopicRouteData | None, new: TopicRouteData) -> bool:
-    """Whether two routes differ by Java's test: order is ignored, and of a broker only name and addresses count."""
+    """Whether two routes differ by Java's test: order is ignored, and only a broker's name and addresses are
+    compared."""
     return old is None or _comparable(old) != _comparable(new)
 
 

@@ -76,7 +76,7 @@ class Stand:
         read_only: bool = False,
     ) -> None:
         """`data`: a folder of this stand's own, removed with it. `log`: the file for its servers' warnings. `by_http`:
-        the list comes from an address server, and there is one more NameServer that it can gain."""
+        the list comes from an address server, and there is one more NameServer, which the list can gain."""
         self.clock = clock
         self.topics = [TOPIC]
         self.names = tuple(f"ns-{n}" for n in range(name_servers))

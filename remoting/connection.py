@@ -127,7 +127,7 @@ class Connection(asyncio.Protocol):
     """One channel. `id` numbers a server's or client's channels from 1; the handler can keep data in `attributes`."""
 
     def __init__(self, endpoint: Endpoint, remote_address: Address | None = None) -> None:
-        """`remote_address`: the peer's own, if a proxy is in between; None takes the socket's."""
+        """`remote_address`: the peer's own address, if a proxy is in between; None: the socket's address."""
         self.id = 0
         self.closed = False
         self.ended_by_peer = False

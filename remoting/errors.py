@@ -88,7 +88,7 @@ class ClientError(RocketMQError):
 
 
 class ResponseError(RocketMQError):
-    """The peer answered with a code other than SUCCESS. `code` and `remark` are those of the peer's response.
+    """The peer answered with a code other than SUCCESS. `code` and `remark` come from the peer's response.
 
     A ResponseError is definite only for codes that mean that nothing was stored. FLUSH_DISK_TIMEOUT,
     SLAVE_NOT_AVAILABLE and FLUSH_SLAVE_TIMEOUT mean that the message is stored, and an unknown code can mean so.

@@ -66,7 +66,7 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _unescaped(text: str) -> str:
-    """A pair of escaped surrogates is one character; a lone one, which no file can hold, is `?` as Java writes it."""
+    """A pair of escaped surrogates is one character; a lone surrogate, which no file can hold, is `?`."""
     if "\\" not in text:
         return text
     text = _ESCAPE.sub(_character, text)

@@ -42,7 +42,7 @@ class Client:
 
 @dataclass(slots=True)
 class ConsumerGroup:
-    """A consumer group with at least one connected consumer. The group's settings are those of the newest heartbeat."""
+    """A consumer group with at least one connected consumer. The group has the settings of the newest heartbeat."""
 
     name: str
     consume_type: str = "CONSUME_PASSIVELY"

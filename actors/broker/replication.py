@@ -248,8 +248,8 @@ class LogCopying:
             await clock.sleep(RETRY_S)
 
     async def _copy(self, master: Address) -> bool:
-        """Ask once, and append what comes. Returns whether the log continues the master's. Raises RocketMQError,
-        StoreError."""
+        """Ask the master once, and append the records of the answer. Returns whether the log continues the master's.
+        Raises RocketMQError, StoreError."""
         services, store = self._services, self._services.store
         at = store.max_physical_offset
         header = FetchCommitLogRequestHeader(

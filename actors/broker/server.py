@@ -323,7 +323,7 @@ class Broker:
             self._copying.follow(self._synchronize.master)
 
     def _members_changed(self, master: Address | None) -> None:
-        """A slave's group has another master, or none (`onMasterOnline`, `onMasterOffline`)."""
+        """Handle that a slave's group has another master, or no master (`onMasterOnline`, `onMasterOffline`)."""
         self._synchronize.master = master
         if master is not None:
             self._copying.follow(master)

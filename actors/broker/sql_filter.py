@@ -347,7 +347,7 @@ def _part(node: _Node, word: str, part: str, negated: bool) -> _Node:
 
 
 def _compare(left: Value, right: Value) -> int:
-    """Compare two values: -1, 0 or 1. If their kinds have no order, the left one is smaller, as in Java."""
+    """Compare two values: -1, 0 or 1. If their kinds have no order, the left value is smaller, as in Java."""
     if isinstance(left, bool) and isinstance(right, str):
         raise _Incomparable
     if isinstance(left, str) and isinstance(right, bool):

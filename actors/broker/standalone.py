@@ -1,4 +1,4 @@
-"""One broker in this process, as `mqbroker` runs one: boot line on stdout, log on stderr, until a signal.
+"""One broker in this process, as `mqbroker` runs a broker: boot line on stdout, log on stderr, until a signal.
 
 The stand-alone broker needs no Ray. Instead of ROCKETMQ_HOME and NAMESRV_ADDR, the broker reads the command line and
 the `-c` file. Without brokerIP1, the broker registers the address of the machine's network interface towards the

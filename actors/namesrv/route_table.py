@@ -32,7 +32,7 @@ MAPPINGS_MAX = 64 * 1024 * 1024
 
 
 def why_refused(tables: Tables, r: Registration) -> str | None:
-    """Return the limit that the registration `r` would exceed, as a sentence; None if there is none."""
+    """Return a sentence about the limit that the registration `r` would exceed; None if it exceeds no limit."""
     names = (r.cluster_name, r.broker_name, r.broker_addr, r.ha_server_addr, r.zone_name or "")
     if any(len(name) > NAME_MAX for name in (*names, *(r.filter_servers or ()))):
         return f"a name or address of the registration is longer than {NAME_MAX} characters"
@@ -182,12 +182,13 @@ class RouteTable(Tables):
         return True
 
     def _register_topics_4_9(self, r: Registration, rewrite: bool) -> None:
-        """Write a master's rows if it is new or its data version differs (even if older). No row is removed."""
+        """Write a master's rows if the master is new or its data version differs (even if older). No row is removed."""
         if r.broker_id == MASTER_ID and rewrite:
             self._register_rows(r.broker_name, r.rows)
 
     def _register_topics_5_x(self, group: BrokerGroup, r: Registration, rewrite: bool) -> None:
-        """As 4.9; but the prime slave counts, too, missing rows come back, and absent topics may go."""
+        """Register topics as in 4.9, except: the prime slave (the smallest id) registers topics, too; missing rows are
+        added even without a rewrite; absent topics may be deleted."""
         old_version = r.enable_acting_master is None
         prime_slave = not old_version and r.broker_id != MASTER_ID and r.broker_id == group.min_id
         if r.broker_id != MASTER_ID and not prime_slave:

@@ -199,8 +199,8 @@ class NameServer:
             self._channel_lost(connection, reason)
 
     def _channel_lost(self, connection: Connection, reason: str) -> None:
-        """A channel closed, failed or was idle for too long: the broker behind it leaves the table. Each event takes
-        one broker of several on the channel (`NettyConnectManageHandler`)."""
+        """A channel closed, failed or was idle for too long: the broker behind it leaves the table. Each event removes
+        one of several brokers on the channel (`NettyConnectManageHandler`)."""
         address = str(connection.remote_address)
         why = DropReason(reason) if reason in list(DropReason) else DropReason.CLOSED
         # a reset and an idle channel are two events there: that one, and the close that it leads to

@@ -1,4 +1,4 @@
-"""One NameServer in this process, as `mqnamesrv` runs one: boot line on stdout, log on stderr, until a signal.
+"""One NameServer in this process, as `mqnamesrv` runs a NameServer: boot line on stdout, log on stderr, until a signal.
 
 The stand-alone NameServer needs no Ray. Settings that RocketMQ reads below ROCKETMQ_HOME come from the `-c` file or do
 not exist. Only one environment variable is read, NAMESRV_ADDR, and only with `clusterTest`. Log lines have the form and
@@ -67,7 +67,7 @@ def load_config(config_file: str | None, listen_port: int | None) -> NamesrvConf
 
 def product_name_servers(config: NamesrvConfig, context: NodeContext) -> FetchAddresses:
     """Return a function that gives the addresses of production's NameServers, for `clusterTest`: the list given at the
-    start, else an HTTP address server's.
+    start, else the list of an HTTP address server.
 
         GET http://<domain>/rocketmq/<subgroup>[-<unit>?nofix=1]   ->   "10.0.0.1:9876;10.0.0.2:9876"
 

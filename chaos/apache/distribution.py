@@ -106,8 +106,9 @@ _LIMIT_S = 120
 
 
 def class_path(implementation: str, *, verified: bool = False) -> str:
-    """Return the class path of a client of Apache's version, with nemesrv's compiled workload before the jars. Raises
-    JavaMissing if a jar or a working JDK is missing. `verified`: True if the jars' checksums were already compared."""
+    """Return the class path of an Apache client of this implementation: nemesrv's compiled workload, then the jars.
+    Raises JavaMissing if a jar or a working JDK is missing. `verified`: True if the jars' checksums were already
+    compared."""
     made_by = distribution(implementation)
     assert made_by is not None, implementation
     jars = made_by.class_path(ProgramPart.CLIENTS, verified=verified)

@@ -317,7 +317,7 @@ class ApacheServer(JavaNode):
         return self._made_by.profile
 
     async def _upstream(self) -> Address | None:
-        """Return where connections to the node go: to the JVM, once that is up."""
+        """Return where connections to the node go: to the JVM, once the JVM is up."""
         await self._up.wait()
         return Address("127.0.0.1", self._port)
 

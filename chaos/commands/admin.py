@@ -1,7 +1,7 @@
 """`nemesrv admin`: mqadmin's sub-commands and flags, executed by nemesrv's AdminClient.
 
-Commands that change something go to every NameServer of `-n`; the others ask the first reachable NameServer. Printed
-columns are those of mqadmin (`tools/command/**/*SubCommand` in RocketMQ's source).
+Commands that change something go to every NameServer of `-n`; the others ask the first reachable NameServer. The
+printed columns are mqadmin's columns (`tools/command/**/*SubCommand` in RocketMQ's source).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`nemesrv conform`: the profile of any RocketMQ client program, measured from outside (chaos/conform)."""
+"""`nemesrv conform`: the profile of any RocketMQ client program, measured from outside (conformance/)."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ CALL_LIMIT_S = 120.0
     type=click.Path(path_type=Path),
     help="Run folder of the cluster that gets the fault (default: the newest in runs/up whose cluster is running).",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the cluster's answer as one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print the cluster's answer to DO as one JSON object.")
 def fault(
     do: str, targets: tuple[str, ...], for_s: float | None, run_dir: Path | None, as_json: bool, **numbers: Any
 ) -> None:

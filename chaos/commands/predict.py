@@ -1,4 +1,4 @@
-"""`nemesrv predict`: how long clients take to recover, and what share of sends fails (operations/predict/)."""
+"""`nemesrv predict`: how long clients take to recover, and the share of failed sends (operations/predict/)."""
 
 import json
 import sys
@@ -77,8 +77,9 @@ def predict(
 ) -> None:
     """Predict how long each client takes to recover from a fault, and how many sends fail.
 
-    Prints the percentiles p50, p90 and p99 of several runs on the virtual clock. Each run draws a new
-    random phase for each node's timers, unless the scenario's `phases` sets it. No real process is started.
+    `predict` prints the percentiles p50, p90 and p99 of the recovery times in several runs on the virtual clock. Each
+    run draws a new random phase for each node's timers, unless the scenario's `phases` sets it. No real process is
+    started.
 
     \b
     nemesrv predict --fault power-off

@@ -26,7 +26,7 @@ EXIT_STATUS = {"again": 0, "in part": 1, "not": 1, "nothing": 3}
 @click.option(
     "--seed",
     type=WholeNumber(min=0),
-    help="Random seed of the replay (default: the recorded run's, else random).",
+    help="Random seed of the replay (default: the recorded run's seed, else a random seed).",
 )
 @set_option
 @click.option(

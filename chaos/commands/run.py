@@ -35,7 +35,7 @@ from .options import (
 @click.option(
     "--seed",
     type=WholeNumber(min=0),
-    help="Random seed of the run (default: the scenario's, else random; printed).",
+    help="Random seed of the run (default: the scenario's seed, else a random seed, which is printed).",
 )
 @click.option(
     "--time-scale",

@@ -39,7 +39,7 @@ def selftest(
     nodes without the defect.
 
     Runs on the real clock are judged by Spark (if installed), and runs on the virtual clock by plain Python. Spark and
-    plain Python give the same verdicts. Exit status: 0 every defect passes with every seed, 1 a defect does not.
+    plain Python give the same verdicts. Exit status: 0 every defect passes with every seed, 1 a defect fails.
     """
     from ..machine import processors
     from ..proof.selftest import run_selftest

@@ -56,7 +56,7 @@ BIND = Matching("address", r"\d+(\.\d+){3}", "an IPv4 address of this machine, a
     "--json",
     "as_json",
     is_flag=True,
-    help='Print JSON lines: one about the cluster, and with --check one for each verdict (`"type": "verdict"`).',
+    help='Print JSON lines: a line about the cluster, and with --check a line for each verdict (`"type": "verdict"`).',
 )
 @click.option(
     "--check",

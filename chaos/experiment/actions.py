@@ -138,8 +138,8 @@ class LastFaults:
 def _in_force(
     processes: ProcessFaults, links: LinkFaultInjector, *, but: Collection[str]
 ) -> Iterator[tuple[str, str, str]]:
-    """Return what each fault affects, its id, and what ends it. Faults that nothing ends, and those of these processes,
-    are left out."""
+    """Return what each fault affects, its id, and what ends it. Faults that nothing ends, and faults of the processes
+    in `but`, are left out."""
     ids = processes.ids
     for node, fault in processes.active.items():
         if fault.ended_by and node not in but:

@@ -312,7 +312,7 @@ class Experiment:
 
     @contextmanager
     def _or_not_done(self, node: str, what: str, why: str = "") -> Iterator[None]:
-        """Run it. If a node fails, or does not do it in time, record that and go on."""
+        """Run the block. If a node fails, or does not answer in time, record this as not done and go on."""
         try:
             yield
         except (NodeFailed, RocketMQError, TimeoutError) as exc:

@@ -99,7 +99,7 @@ class NodePlan:
         return self.scenario.profile
 
     def name_servers(self, node: str) -> tuple[Address, ...]:
-        """Return the NameServers with which a broker or client is configured: those in its own list, or all
+        """Return the NameServers with which a broker or client is configured: the NameServers of its own list, or all
         NameServers. If an address server gives the list, return none; but for the prober, return the address server's
         first list."""
         own = self.scenario.nodes.get(node)

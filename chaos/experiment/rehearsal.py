@@ -45,7 +45,7 @@ def _recorded(scenario: Scenario, seed: int, place: Path, defect: Defect | None)
 
 
 def _rows(folder: RunFolder) -> Iterator[tuple[str, bytes]]:
-    """Return each process's file and its rows; the harness's without the first row, which names the defect."""
+    """Return each process's file and its rows; the harness's rows without the first row, which names the defect."""
     for file in raw_dir(folder.path).glob("*.jsonl"):
         recorded = file.read_bytes()
         yield file.name, recorded.partition(b"\n")[2] if file.name.startswith(f"{HARNESS}.") else recorded

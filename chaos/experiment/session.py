@@ -111,7 +111,7 @@ class RunningCluster:
         """Return a client under test. Give the client's programs the returned object's `name_server_list`.
 
         `profile` is the profile by which the client is judged (docs/client-profiles.md); None: the profile of nemesrv's
-        own clients. In the history, the client's traffic is that of a node `name`. The checks of
+        own clients. In the history, the client's traffic is the traffic of a node `name`. The checks of
         docs/clients-under-test.md judge this traffic. These checks are UNKNOWN if the client never connects.
         """
         self._running()
@@ -240,7 +240,7 @@ class RunningCluster:
         return self._done(action)
 
     def _in_turn(self, do: str, for_s: float | None, settings: dict[str, Any]) -> None:
-        """Execute an entry of several actions. Returns when the last is done and flapping has ended."""
+        """Execute an entry of several actions. Returns when the last action is done and flapping has ended."""
         self._running()
         with _InTheTest(do):
             _refuse_new_address(settings, do)

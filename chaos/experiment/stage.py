@@ -138,7 +138,7 @@ class Stage(Protocol):
 
     def stood_still(self, since_s: float) -> bool:
         """Return whether the machine let a process of the run stand still after that time, for STILL_S or longer. On
-        the virtual clock no process does."""
+        the virtual clock no process stands still."""
         return False
 
     def last_writes(self) -> None:

@@ -68,7 +68,7 @@ class ProcessFaults:
         clock: Clock | None = None,
     ) -> None:
         """`restarted` is called with each node whose new process works, `moves` with each node whose new process will
-        listen at another address. `clock` is the history's, and records when a clean stop was asked for."""
+        listen at another address. `clock` is the history's clock, and records when a clean stop was asked for."""
         self._clock = clock
         self._processes, self._record, self._restarted, self._moves = processes, record, restarted, moves
         self._active: dict[str, tuple[str, ProcessFault]] = {}

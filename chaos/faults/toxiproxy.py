@@ -40,7 +40,7 @@ START_LIMIT_S = 10.0
 
 class Toxiproxy:
     """A client of the API of one Toxiproxy server. All methods raise ToxiproxyError if a request fails. A request whose
-    connection failed is tried three times; those of `switch` are tried once."""
+    connection failed is tried three times, but a request of `switch` once."""
 
     def __init__(self, address: Address) -> None:
         self.address = address
@@ -160,7 +160,7 @@ def _answer(stream: BinaryIO) -> tuple[int, bytes]:
 
 
 class _Stream:
-    """A connection with several answers in a row. HTTPResponse closes what it has read to the end; this stays open."""
+    """A connection with several answers in a row, which HTTPResponse alone would close after the first answer."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream

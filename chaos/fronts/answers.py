@@ -18,7 +18,8 @@ _MAPS_BY_NUMBER = ("brokerAddrs", "currIdMap")
 
 
 def answer_to(frame: bytes, code: int, topic: str = "") -> bytes:
-    """Return a response with `code`, and with the opaque and the header encoding of the message in `frame`."""
+    """Return a response with `code`, and with the opaque and the header encoding of the message in `frame`. The remark
+    of code 17 names `topic`."""
     command = decode_frame(frame)
     remark = f"response code {code} of a front"
     if code == ResponseCode.TOPIC_NOT_EXIST:

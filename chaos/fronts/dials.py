@@ -41,8 +41,8 @@ _SET_PIPE_SIZE, _PIPE_SIZE = 1031, 1 << 20
 
 
 class DialWatch:
-    """Observes the connects of one program. `front_of` returns the name of the front at an address; None: no front is
-    there."""
+    """Observes the connects of one program. `front_of` returns the name of the front at an address; None: no front has
+    the address."""
 
     def __init__(
         self, see: Callable[[Dialled | GaveUp], None], clock: Clock, front_of: Callable[[Address], str | None]

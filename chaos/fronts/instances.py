@@ -151,7 +151,7 @@ class Instances:
         self._decide(one.at_ms)
 
     def look(self, now_ms: float, lives: Callable[[int], bool]) -> None:
-        """Report each client as ended that has no connection and whose process is gone."""
+        """Report as ended each client without a connection whose process is gone."""
         self._decide(now_ms)
         doubtful = {held.process for held in self._held.values()}
         for each in [*self.living()]:

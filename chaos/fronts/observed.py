@@ -154,8 +154,8 @@ class Foreign:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behaved:
-    """The front's behaviour has changed. Each client process gets all Behaved observations, even those from before its
-    start."""
+    """The front's behaviour has changed. Each client process gets all Behaved observations, even observations from
+    before the process's start."""
 
     at_ms: float
     front: str

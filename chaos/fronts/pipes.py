@@ -12,8 +12,8 @@ _CHUNKS_MAX = 1000
 
 
 class PipeLines:
-    """Passes each line of a pipe to `line`, then closes the pipe and calls `ended`. Lines are cut after `longest`
-    bytes."""
+    """Passes each line of a pipe to `line`, then closes the pipe and calls `ended`. Of a longer line only the first
+    `longest` bytes are passed on."""
 
     def __init__(
         self,

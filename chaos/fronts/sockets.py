@@ -25,7 +25,7 @@ class Socket(NamedTuple):
 
 
 def sockets(port: int | None = None, tables: Iterable[str] = _TABLES) -> Iterator[Socket]:
-    """Return every TCP socket of this network namespace; with `port`, only those with this port at either end."""
+    """Return every TCP socket of this network namespace; with `port`, only sockets with this port at either end."""
     at = "" if port is None else f":{port:04X} "
     for table in tables:
         for line in _read(table).splitlines()[1:]:

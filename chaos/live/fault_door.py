@@ -102,7 +102,7 @@ class FaultDoor:
         return {"begun": list(begun)}
 
     def faults(self) -> list[dict[str, str]]:
-        """Return every fault in force: those of `nemesrv fault`, and those that others set through Toxiproxy or by
+        """Return every fault in force: faults of `nemesrv fault`, and faults that others set through Toxiproxy or by
         signals."""
         experiment = self._cluster.experiment
         found = [
@@ -133,7 +133,7 @@ class FaultDoor:
         timer.start()
 
     def _end(self, do: str, on: tuple[str, ...], begun: tuple[str, ...]) -> None:
-        """End these faults on the nodes or hosts `on`, if they are still in force there."""
+        """End these faults, if still in force, on the nodes or hosts `on`."""
         still = self._cluster.experiment.processes.ids
         if do in HOST_ACTIONS:
             if {*begun} & {*still.values(), *self._cluster.experiment.links.active}:

@@ -408,7 +408,7 @@ def _blocks(file: IO[bytes], first: bytes, left: int | None) -> Iterator[tuple[b
 
 
 def _over(file: IO[bytes], left: int | None = None) -> int | None:
-    """Skip the rest of a line, without reading all of a long one into memory. Returns the rest of the range."""
+    """Skip the rest of a line, without reading all of a long line into memory. Returns the rest of the range."""
     while (piece := file.readline(_BLOCK)) and not piece.endswith(b"\n"):
         left = None if left is None else left - len(piece)
     return None if left is None else left - len(piece)

@@ -293,7 +293,7 @@ _LEVEL_FIRST = re.compile(rf"{_LEVEL} +(?P<thread>[A-Za-z][\w#.-]*) +- +(?P<text
 
 
 def without_stamp(line: str) -> Head | None:
-    """Return the head of a server's log line that has no time stamp."""
+    """Return the head of a server's log line if the line begins with a level, without a time stamp."""
     if (found := _LEVEL_FIRST.match(line)) is None:
         return None
     level, thread, text = found.group("level", "thread", "text")

@@ -214,7 +214,7 @@ def _part_read(folder: str, events: frozenset[str], number: int, part: Part) -> 
 
 
 def _taken(folder: str, hosts: frozenset[str], held: tuple[int, int, Part]) -> list[LogRow]:
-    """Return the connections of these hosts, of those that were put aside, as the second step."""
+    """Return the rows of these hosts' connections from the lines that the first step put aside."""
     number, offset, part = held
     found = list[LogRow]()
     for line, text in taken(_aside(folder, number), hosts):

@@ -102,7 +102,7 @@ class LogRow(NamedTuple):
 
 @dataclass(slots=True)
 class Counts:
-    """The line counts of a log file: `lines` is the sum of the other three."""
+    """The line counts of a log file: `lines` is the sum of the other counts."""
 
     lines: int = 0
     understood: int = 0
@@ -576,7 +576,7 @@ def _text(line: bytes) -> str:
 
 
 def _is_anothers(event: str, logger: str | None) -> bool:
-    """Whether it is a program's own line that begins like one of RocketMQ's."""
+    """Whether the line is another program's line that begins like a line of RocketMQ's."""
     is_own = logger is None or "ocketmq" in logger or logger.startswith(("o.a.r.", "c.a.r."))
     return event in QUIET and not is_own
 

@@ -58,7 +58,7 @@ class ShownIncident:
 
     @property
     def also(self) -> tuple[str, ...]:
-        """The checks that say INVALID of the run without the fix, besides those in the incident's `found_by`."""
+        """The checks that say INVALID of the run without the fix, besides the checks in the incident's `found_by`."""
         return tuple(name for name in self.buggy[Validity.INVALID] if name not in self.incident.found_by)
 
     @property

@@ -131,7 +131,7 @@ def answers(
 
 
 def _undecided(verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """Return what is not decided, and why, with all checks of one reason before it."""
+    """Return a line for each reason why something is not decided: the checks with this reason, then the reason."""
     checks: dict[str, list[str]] = defaultdict(list)
     for v in verdicts:
         for sentence in undecided_sentences(v):
@@ -140,7 +140,7 @@ def _undecided(verdicts: Sequence[Verdict]) -> Iterator[str]:
 
 
 def _check_and_rule(wrong: Verdict) -> str:
-    """Return the check's name; of a check of many timers which of them, too."""
+    """Return the check's name, and for a check of many timers also the timer's rule."""
     of_timers = wrong.name in CHECKS and CHECKS[wrong.name].group is Group.TIMERS
     return ": ".join(filter(None, (wrong.name, str(wrong.allowed.get("row") or "") if of_timers else "")))
 
@@ -297,7 +297,8 @@ def _was(scenario: Scenario, names: Sequence[str]) -> str:
 
 
 def _ends_s(scenario: Scenario, entries: Sequence[ActionModel]) -> list[float | None]:
-    """Return when a later entry ends each entry of the timeline; None if none does, or only in part."""
+    """Return for each entry of the timeline when later entries end the fault of the entry; None if no entry ends the
+    whole fault."""
     topology = scenario.topology()
     ids = fault_ids(entries)
     found: list[float | None] = [None] * len(entries)
@@ -345,8 +346,8 @@ def _noun(do: str) -> str:
 
 
 def _named(found: re.Match[str], kinds: Mapping[str, str]) -> str:
-    """Return `the end of the cut named black_hole-2` for `black_hole-2 end`: with several faults the label says which.
-    `kinds`: what the scenario's own labels do."""
+    """Return `the end of the cut named black_hole-2` for `black_hole-2 end`: if there are several faults, the label
+    tells them apart. `kinds`: the scenario's own labels, each with its action (`do`)."""
     label, edge = found.groups()
     do = kinds.get(label, label.rpartition("-")[0])
     if do not in ACTIONS:

@@ -216,8 +216,8 @@ def _longest(
 
 
 def _troubles(recorded: Recorded, world: World) -> Mapping[str, list[tuple[float, float]]]:
-    """Return for each broker the times of faults on it or its links, and those in which a NameServer lacked it after a
-    drop, with the time that clients then take to ask for their routes (P)."""
+    """Return for each broker the times of faults on the broker or its links, and the times in which a NameServer lacked
+    the broker after a drop, each with the time that clients then take to ask for their routes (P)."""
     found: dict[str, list[tuple[float, float]]] = defaultdict(list)
     brokers = {node.name for node in world.of_kind("broker")}
     for fault in world.faults:

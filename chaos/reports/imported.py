@@ -45,7 +45,7 @@ def answer_list(document: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def facts(document: Mapping[str, Any]) -> list[tuple[str, object]]:
-    """Return of how many processes the logs are, and how many lines were understood."""
+    """Return the number of processes that wrote the logs, and the number of understood lines."""
     sources = document.get("sources") or []
     lines = sum(int(source.get("lines") or 0) for source in sources)
     understood = sum(int(source.get("understood") or 0) for source in sources)

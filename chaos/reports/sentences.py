@@ -58,7 +58,7 @@ def wrong_sentence(v: Verdict) -> str:
 
 def allowed_sentence(v: Verdict) -> str:
     """Return the allowed time, `33.0 s (R + C), tolerance 0.6 s`, or for an exact time `10.0 ± 0.5 s (1·S)`. If the
-    check has no time limit, return only the formula."""
+    check has no time limit, return only the formula, such as `quiet: all succeed`."""
     bound_ms, formula = v.allowed.get("bound_ms"), str(v.allowed.get("formula") or "")
     earliest_ms = v.allowed.get("earliest_ms")
     if (bound_ms is None and earliest_ms is None) or formula == NEVER:

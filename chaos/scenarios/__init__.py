@@ -1,1 +1,1 @@
-"""Scenarios: the model of their YAML, and the scenarios that ship with nemesrv."""
+"""Scenarios: the model of their YAML, and nemesrv's own scenarios."""

@@ -47,8 +47,8 @@ class ActionModel(Strict):
     @model_validator(mode="before")
     @classmethod
     def _parted(cls, document: Any) -> Any:
-        """Separate the action's own keys (`what`) from those of every entry. Keys of other actions without a value
-        (null, 0, [] or both) are left out."""
+        """Separate the action's own keys (`what`) from the keys that every entry may have. Keys of other actions
+        without a value (null, 0, [] or both) are left out."""
         if not isinstance(document, dict) or isinstance(document.get("what"), Action):
             return document
         own = {key: value for key, value in document.items() if key in _ENTRY_KEYS}

@@ -22,7 +22,7 @@ validate."""
 
 
 class _Loader(_SafeLoader):  # type: ignore[misc]
-    """YAML's safe loader with these refusals."""
+    """YAML's safe loader, which refuses endless aliases, too many values and keys that occur twice."""
 
     def construct_document(self, node: yaml.Node) -> Any:
         self._values_of(node, {})

@@ -84,7 +84,7 @@ def _moved(entry: ActionModel, topology: Topology) -> list[str]:
 
 
 def _times(entry: ActionModel) -> tuple[float, float]:
-    """Return how long each NameServer is away, and how long after the one before it leaves."""
+    """Return how long each NameServer is away, and how long after the previous NameServer it leaves."""
     rolling = entry.what
     return (rolling.down_s, rolling.pause_s + rolling.down_s) if isinstance(rolling, RollingRestart) else (0.0, 0.0)
 

@@ -133,8 +133,8 @@ class ConsumeService:
             )
 
     async def _settle_failure(self, batch: _Batch) -> list[StoredMessage]:
-        """Handle messages that the listener failed. Returns those that this process is done with; it tries the others
-        again later."""
+        """Handle messages that the listener failed. Returns the messages that this process has finished with; this
+        process tries the other messages again later."""
         if self._send_back is None:
             self._context.log.warning(
                 "broadcasting: %d failed messages of %s dropped", len(batch.messages), batch.queue

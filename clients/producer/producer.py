@@ -1,4 +1,4 @@
-"""A producer that sends synchronously, with Java's retries (sender.py).
+"""A producer that sends synchronously; sender.py makes the retries as Java does.
 
 Every send ends in a result or in one RocketMQError, whose `definite` is true only if no try can have stored the
 message. Upstream: `DefaultMQProducer`, `DefaultMQProducerImpl`.

@@ -68,9 +68,9 @@ def _told_once(found: Sequence[str]) -> list[str]:
 
 
 def _with_ties_exchanged(watched: Watched) -> tuple[list[str], int] | None:
-    """Return the choices with refused connects exchanged that were less than TIE_MS apart, so that all are in turn, and
-    how many; None if that does not help. Only exchanges near a choice out of turn are tried, because a client may
-    reconnect 10,000 times."""
+    """Return the client's choices after exchanges that bring all choices into turn, and the number of exchanges; None
+    if no exchanges do this. An exchange swaps two neighbouring refused connects that began less than TIE_MS apart. Only
+    exchanges near a choice out of turn are tried, because a client may reconnect 10,000 times."""
     found = [one for one in tries(watched) if one.outcome is not TryOutcome.UNUSED]
     n = len(watched.name_servers)
     for times in range(TIES_MAX + 1):
@@ -90,8 +90,8 @@ def _with_ties_exchanged(watched: Watched) -> tuple[list[str], int] | None:
 
 
 def _first_out_of_turn(found: Sequence[Try], name_servers: int) -> tuple[int, int]:
-    """Return from which try on an exchange may help, and where the first try is that is out of turn; if none is, how
-    many there are."""
+    """Return the position from which on an exchange may help, and the position of the first try out of turn; if no try
+    is out of turn, the number of tries, twice."""
     firsts = [at for at, one in enumerate(found) if not at or one.front != found[at - 1].front]
     wrong = next(_out_of_turn([found[at].front for at in firsts], name_servers), None)
     if wrong is None:
@@ -101,13 +101,13 @@ def _first_out_of_turn(found: Sequence[Try], name_servers: int) -> tuple[int, in
 
 @dataclass(slots=True)
 class _Orders:
-    """The choices of processes that made two or more visible ones, one after the other."""
+    """The choices of processes that made two or more visible choices, one after the other."""
 
     in_turn: list[tuple[Watched, list[str]]] = field(default_factory=list)
     out: list[tuple[Watched, list[str]]] = field(default_factory=list)
-    """Those where a NameServer comes again before all others had their turn."""
+    """The processes that chose a NameServer again before all other NameServers had their turn."""
     ties: int = 0
-    """How many successions were exchanged to be in turn."""
+    """How many exchanges brought choices into turn."""
 
 
 def _orders(watched: Sequence[Watched]) -> _Orders:
@@ -137,7 +137,7 @@ def _out_of_turn(made: Sequence[str], name_servers: int) -> Iterator[int]:
 
 
 def _order(watched: Sequence[Watched], seen: Iterable[tuple[Watched, Sequence[str]]]) -> ListOrder:
-    """Return the order of the client's lists, by these choices and by the first one of each process."""
+    """Return the order of the client's lists, by these choices and by the first choice of each process."""
     pairs: dict[int, dict[tuple[int, int], None]] = {}
     lengths: dict[int, int] = {}
     for one, made in seen:  # of one process there may be several, and it has one list
@@ -186,7 +186,8 @@ def _told(known: Successions) -> str:
 
 
 def _more(p: float) -> str:
-    """Return how many steps more decide, if so many look like chance with `p`; and what to do else."""
+    """Return by what factor more steps decide, if the measured steps have the probability `p` by chance, and what else
+    to do."""
     times = max(2, math.ceil(math.log(ENOUGH) / math.log(p))) if 0.0 < p < 1.0 else 0
     more = f"{times} times as many decide (--repeats), or " if times else ""
     return f"{more}leave this rule out (--rules)"

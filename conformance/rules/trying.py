@@ -175,8 +175,8 @@ def answer_timeout_s(watched: Sequence[Watched]) -> Measured:
 
 
 def _one_at_a_time_ms(watched: Watched) -> float:
-    """Return when the client's look-ups begin to come one after the other. At its start a poll's and a send's look-up
-    may run together."""
+    """Return when the client's look-ups begin to come one after the other. At the client's start a poll's and a send's
+    look-up may run together."""
     since_ms = watched.at_work_ms if watched.at_work_ms is not None else _lost_ms(watched)
     return float("inf") if since_ms is None else since_ms
 

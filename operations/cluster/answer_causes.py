@@ -116,7 +116,7 @@ def _nowhere(answers: ServerAnswers) -> Iterator[NoRouteCause]:
 
 
 def _alike(answers: ServerAnswers) -> list[str]:
-    """Return existing topics with a similar name; those of another namespace first."""
+    """Return existing topics with a similar name, topics of another namespace first."""
     known = {name for server in answers.answering for name in server.topics or ()}
     known |= {name for broker in answers.brokers for name in broker.topics or ()}
     near = difflib.get_close_matches(answers.topic, sorted(known), n=3, cutoff=SIMILAR)

@@ -1,4 +1,4 @@
-"""`nemesrv watch` reads a live cluster until Ctrl-C, or, with `once`, until the result is final.
+"""`nemesrv watch` reads a live cluster until Ctrl-C, or, with `once`, until it is certain whether something is wrong.
 
     look ─► auditor ─► changes ─► said at once
 
@@ -38,7 +38,7 @@ def run(
     metrics_port: int | None = None,
     interval_s: float = INTERVAL_S,
 ) -> int:
-    """Watch the cluster until Ctrl-C, or with `once` until the result is final; return the exit status. Raises
+    """Watch the cluster until Ctrl-C, or with `once` until the result is certain; return the exit status. Raises
     HarnessError if no NameServer answers at first, or the port for metrics is taken."""
     metrics = None if metrics_port is None else Metrics(metrics_port)
     try:

@@ -187,10 +187,10 @@ def _strangers(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
 
 def _moved(seen: Seen, broker: str, ours: Sequence[Row], theirs: Sequence[Row]) -> Episode | None:
     """Return a life at one address followed by a life at the other, if the broker moved. `ours` and `theirs` are the
-    rows of its registrations at each.
+    rows of its registrations at the two addresses.
 
-    The result is None if the two lives overlap, or if nothing ended the first life. Certain if NameServers lost the
-    first and its own log has the start of the second.
+    The result is None if the two lives overlap, or if nothing ended the first life. The episode is certain if
+    NameServers lost the first address, and the broker's own log has the start of the second life.
     """
     if not ours or not theirs:
         return None

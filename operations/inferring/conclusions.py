@@ -143,7 +143,7 @@ def concluded(seen: Seen) -> None:
 
 
 def _arrivals(seen: Seen) -> None:
-    """Of NameServers that log each registration: adds due registrations that are missing, and early drops."""
+    """Add signs of missing registrations and of early drops, at NameServers that log each registration."""
     R, E = seen.timers.R_ms, seen.timers.silence_ms
     ids = _told(seen)
     again = {edge: _came_again(seen, edge) for edge in seen.by_edge if seen.kinds.get(edge.peer) == "name_server"}

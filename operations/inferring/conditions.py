@@ -111,7 +111,8 @@ def _condition(cause: str, lines: Sequence[Said]) -> Condition:
 
 
 def _unnamed(cause: str, *, is_null: bool) -> str:
-    """What stands for an address in a cause's sentence; `connect to null` is of a client that got none of its list."""
+    """The words in place of an unknown address in a cause's sentence. A client logs `connect to null` if the client
+    chose no address of its list (which may be empty)."""
     if cause.startswith("name-server"):
         return "of its list, which may be empty," if is_null else "of its list"
     return "that these lines do not name" if cause.startswith("broker") else "an address that these lines do not name"

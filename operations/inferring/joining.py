@@ -57,7 +57,7 @@ def joined(seen: Seen, chosen: Sequence[Fit], taken: dict[Sign, float]) -> list[
 
 
 def _without_idle(seen: Seen, left: list[Fit], taken: dict[Sign, float]) -> list[Fit]:
-    """Return the faults without those whose signs the others explain, too."""
+    """Return the faults, but leave out each fault whose signs the other faults explain, too."""
     for one in sorted(left, key=lambda fit: fit.net):
         others = [fit for fit in left if fit is not one]
         again = [_anew(seen, fit, others, taken) for fit in others]

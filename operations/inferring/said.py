@@ -260,7 +260,7 @@ _IS_WRAPPED = re.compile(r" (?:at|by|for|from|in|is|of|on|the|to|with) ?$")
 
 
 def _above(lines: Sequence[bytes], at: int) -> bytes:
-    """Return the line before, and those before it up to the head of an indented block: Python names the error last.
+    """Return the lines before this line, up to the head of an indented block, because Python names the error last.
     Blank lines are passed over."""
     first = at - 1
     while first and at - first < _TRACE_LINES and (lines[first][:1].isspace() or not lines[first]):

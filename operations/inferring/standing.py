@@ -57,7 +57,7 @@ def _hosts(seen: Seen, taken: dict[Sign, float]) -> Iterator[Episode]:
 
 
 def _take(seen: Seen, taken: dict[Sign, float], nodes: Collection[str], from_ms: float, to_ms: float) -> None:
-    """Put what is wrong with these nodes' links in that time among the effects."""
+    """Add the signs of trouble on these nodes' links, from `from_ms` to `to_ms`, to the explained signs."""
     for edge, signs in seen.by_edge.items():
         if any(node in nodes for node in edge):
             within = (one for one in signs if from_ms <= one.at_ms <= to_ms and one.kind not in WORKS)
@@ -128,7 +128,7 @@ def timers_after(seen: Seen, nodes: Collection[str], to_ms: float) -> Iterator[s
 
 
 def _registers(seen: Seen, node: str) -> list[float]:
-    """When it registered with the NameServer of which its log says most."""
+    """Return when the broker registered with the NameServer of which the broker's log says most."""
     most: list[float] = []
     for edge, signs in seen.by_edge.items():
         if edge.dialler == node and edge.peer:
@@ -138,7 +138,7 @@ def _registers(seen: Seen, node: str) -> list[float]:
 
 
 def _silences(seen: Seen) -> list[_Silence]:
-    """Return silences of hosts: of all writers, or of those at one address while others wrote."""
+    """Return silences of hosts: of all writers, or of the writers at one address while other writers wrote."""
     found = []
     for silence in _together(seen):
         tolerance = seen.tolerance_ms(*silence.nodes)
@@ -231,7 +231,7 @@ def _last_and_first(seen: Seen, silence: _Silence) -> list[Row]:
 
 
 def _wrong_order(seen: Seen, taken: dict[Sign, float]) -> Iterator[Episode]:
-    """Every NameServer stopped cleanly, and brokers after them, which could not unregister any more."""
+    """Yield the episode in which every NameServer was stopped, and then brokers, which could not unregister."""
     stops = {
         node: sign
         for node in (*seen.name_servers, *seen.brokers)

@@ -112,7 +112,7 @@ def _who(seen: Seen, ordered: Iterable[Row], told: Iterable[Row]) -> None:
 
 
 def registered_node(seen: Seen, row: Row) -> str | None:
-    """Return the node that registered in this row; None if the row's address is that of a broker with another name."""
+    """Return the node that registered in this row; None if a broker with another name has the row's address."""
     broker = broker_node(row["broker_name"], row.get("broker_id"))
     node = seen.addresses.get(str(row.get("address")), broker)
     return node if node.partition("/")[0] == broker.partition("/")[0] else None
@@ -184,7 +184,7 @@ def _ends_of_dials(seen: Seen, told: Iterable[Row]) -> dict[Edge, list[tuple[flo
 def _failed(
     seen: Seen, edge: Edge, at_ms: float, ends: dict[Edge, list[tuple[float, Kind, float]]]
 ) -> tuple[Kind, float]:
-    """Return how and since when a connect or call failed of which the row has no duration."""
+    """Return how and since when a connect or call failed, if its row has no duration."""
     tolerance = seen.tolerance_ms(edge.dialler)
     near = [one for one in ends.get(edge, ()) if abs(one[0] - at_ms) <= tolerance]
     known = ((kind, at_ms - took_ms) for wanted in _HOW for _, kind, took_ms in near if kind is wanted)

@@ -225,7 +225,8 @@ def _once(marks: Iterable[Mark]) -> list[Mark]:
 
 
 def _root(clocks: Sequence[LogClock], waiting: set[int]) -> int:
-    """Return the first clock: a given one, one that knows addresses, or the one that shares most kinds of marks."""
+    """Return the first clock: the user's, else a clock whose log knows addresses, else the clock with most shared
+    marks."""
     sharing: dict[str, set[int]] = defaultdict(set)
     for one in waiting:
         for mark in clocks[one].marks:
@@ -507,7 +508,7 @@ def _moments_of(times: npt.NDArray[np.float64]) -> int:
 
 
 def _few(marks: Sequence[Mark]) -> npt.NDArray[np.float64]:
-    """Return at_ms and weight per row; of too many rows the heaviest, then those that break the rhythm."""
+    """Return at_ms and weight of the marks; if too many, only of marks that break the rhythm or are heaviest."""
     table = np.array([(mark.at_ms, mark.weight) for mark in marks], dtype=np.float64)
     if len(table) <= _MOST_MARKS:
         return table

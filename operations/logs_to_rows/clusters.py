@@ -56,8 +56,8 @@ def one_cluster(sources: Sequence[Source]) -> tuple[list[Source], list[str]]:
 
 
 def _incidents(sources: Sequence[Source]) -> tuple[list[list[Source]], str]:
-    """Return the logs of each folder, if two folders have logs of one broker that one life cannot have written. A
-    single group otherwise."""
+    """Return the logs of each folder, if two folders have logs of one broker that one life cannot have written.
+    Otherwise return a single group."""
     at = defaultdict[str, list[Source]](list)
     for source in sources:
         for address in {line.fields["address"] for line in source.lines if line.event == "broker_boot"}:

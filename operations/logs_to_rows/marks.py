@@ -125,7 +125,7 @@ def _of_name_server(source: Source) -> Iterator[Mark]:
 
 
 def _here(key: str, at_ms: float, weight: float) -> Iterator[Mark]:
-    """Return the mark at this NameServer, whose address is not known yet, and as other NameServers log it."""
+    """Return the mark at this NameServer, whose address is not known yet, and the mark as other NameServers log it."""
     yield Mark(f"{key}{AT}{ANY}", at_ms, weight)
     yield Mark(key, at_ms, _APART * weight)
 

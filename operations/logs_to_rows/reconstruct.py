@@ -189,7 +189,7 @@ def _in_time(sources: Sequence[Source]) -> tuple[list[Source], list[str]]:
 
 
 def _heard(rows: Rows, nodes: Nodes, tells_all: Collection[str]) -> None:
-    """Registrations that a NameServer took by a broker's log, if its own lacks them: 5.x logs the first only."""
+    """Add registrations by brokers' logs that the NameServer's own log lacks: 5.x logs only the first."""
     own: dict[tuple[str, str], list[float]] = defaultdict(list)
     lives: dict[str, list[tuple[float, int]]] = defaultdict(list)
     for row in rows.made:
@@ -307,7 +307,7 @@ def _first(nodes: Nodes, node: str) -> str | None:
 
 
 def _lists(rows: Rows, nodes: Nodes) -> dict[str, list[str]]:
-    """Each client's and broker's first list, if it is not all NameServers; by name."""
+    """Return, by a client's or broker's name, its first list of NameServers, unless the list has all NameServers."""
     found: dict[str, list[str]] = {}
     for row in sorted(rows.made, key=lambda one: one["time_ms"]):
         if row["event"] == "name_server_list" and row["node"] not in found and isinstance(row["value"], list):

@@ -187,7 +187,7 @@ def _fault(world: World, parts: list[Any]) -> FaultSpan:
 
 
 def _between(parts: list[Any], whom: list[str]) -> str:
-    """Return the one link that has the fault, `broker-a <-> ns-0`; of several links the nodes that they cut off."""
+    """Return the link with the fault, `broker-a <-> ns-0`; for several links the nodes that the links cut off."""
     links = {(part.source, part.target) for part in parts if part.target is not None}
     return " <-> ".join(*links) if len(links) == 1 else ", ".join(whom)
 

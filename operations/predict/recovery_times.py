@@ -53,8 +53,8 @@ class Quantity(NamedTuple):
 
 @dataclass(slots=True)
 class RunRecovery:
-    """One run's recovery times, one per client or NameServer, and how many of the sends begun during the fault
-    failed."""
+    """One run's recovery times, one per client or NameServer, and the number of failed sends among the sends begun
+    during the fault."""
 
     values: dict[Quantity, list[float]] = field(default_factory=lambda: defaultdict(list))
     failed: int = 0

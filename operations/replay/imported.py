@@ -409,7 +409,7 @@ class _Names(NamedTuple):
 
 
 def _kept(names: Sequence[str], stem: str) -> list[str]:
-    """Return the nodes in an order in which those named as in a scenario keep their names, if all can."""
+    """Return the names in a scenario's order if they are exactly a scenario's names; else unchanged."""
     wanted = [f"{stem}{at if stem != 'broker-' else chr(ord('a') + at)}" for at in range(len(names))]
     return wanted if set(names) == set(wanted) else [*names]
 

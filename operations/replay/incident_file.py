@@ -12,7 +12,7 @@ from ...chaos.scenarios.refused import allowed_at, key_of, shown_of
 
 
 class _Read(BaseModel):
-    """Keys that are not read may be there."""
+    """The object may have other keys, which are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 

@@ -152,7 +152,7 @@ def phases_in(rows: Iterable[Mapping[str, Any]], world: World, begin_ms: float) 
 
 
 def _ours(document: dict[str, Any]) -> list[str]:
-    """Make all programs of the document ours, as the virtual clock needs. Returns what that leaves out."""
+    """Make all programs of the document ours, as the virtual clock needs. Returns sentences about the changes."""
     notes: list[str] = []
     made_by: set[str] = set()
     cluster, workload = document.get("cluster") or {}, document.get("workload") or {}

@@ -44,7 +44,7 @@ class TopicConfigSerializeWrapper(Body):
 
     @classmethod
     def _prepared(cls, fields: Mapping[Any, object]) -> Mapping[Any, object]:
-        """A topic without a name of its own has that of its key."""
+        """A topic without a name of its own has its key as name."""
         table = fields.get("topicConfigTable")
         if not isinstance(table, Mapping):
             return fields

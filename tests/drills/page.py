@@ -13,8 +13,8 @@ MEASURED = Path(__file__).with_name("measured.json")
 
 HEAD = """# Field drills
 
-A RocketMQ user ran these drills on real clusters of Apache's 4.9.7 (three NameServers, three groups of master and
-slave, default timers), the field, and timed the faults to the second. Each drill is a scenario: `nemesrv run
+A RocketMQ user ran these drills on real clusters ("the field") of Apache's 4.9.7, with three NameServers, three groups
+of master and slave and default timers, and timed the faults to the second. Each drill is a scenario: `nemesrv run
 drill-3-power-off` runs the third drill on nemesrv's nodes, with `--implementation apache-4.9.7` on Apache's. A row has
 the value from the field, the range in nemesrv's runs, and the range that RocketMQ's timers allow.
 

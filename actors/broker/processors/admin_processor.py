@@ -471,7 +471,7 @@ def _connection(client: Client) -> bodies.ClientConnection:
 
 
 def _disk_ratio(directory: os.PathLike[str]) -> str:
-    """The used share of what is not reserved on the store's disk, 0.0 to 1.0; -1 if it cannot be asked. Upstream:
+    """The used share (0.0 to 1.0) of the unreserved space on the store's disk; -1 if the share is unknown. Upstream:
     `UtilAll.getDiskPartitionSpaceUsedPercent`, which rounds up to whole percents."""
     try:
         stats = os.statvfs(directory)

@@ -271,7 +271,7 @@ class PullProcessor:
         return RemotingCommand.response(code, found.status.value, header=fields, body=found.data)
 
     def _suggested(self, header: PullMessageRequestHeader, found: Found, group: SubscriptionGroupConfig) -> int:
-        """The broker id to pull from next: a slave's where the master would have to read from its disk."""
+        """The broker id to pull from next: a slave's id if the master would have to read from its disk."""
         store = self._services.store
         if self._services.config.slave_read_enable and found.status is GetStatus.FOUND:
             last = store.entry(header.topic, header.queue_id, found.next_offset - 1)

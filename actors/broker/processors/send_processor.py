@@ -209,7 +209,7 @@ class SendProcessor:
         return services.put([message]), properties.get(names.UNIQ_KEY)
 
     def _marked(self, text: str, properties: dict[str, str]) -> str:
-        """The properties with what this broker adds to each message, as text; the mapping gets the same."""
+        """The properties as text, with this broker's additions, which `properties` gets, too."""
         for name, value in self._marks.items():
             if name not in properties:
                 properties[name] = value

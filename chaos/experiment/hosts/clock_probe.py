@@ -45,7 +45,7 @@ def soonest(ask: Milliseconds, now_ms: Milliseconds, times: int) -> ClockReading
 
 
 def offset_ns(ask_ns: Callable[[], int]) -> int:
-    """Return by how many nanoseconds the answering host's CLOCK_MONOTONIC is ahead of the harness's."""
+    """Return by how many nanoseconds the answering host's CLOCK_MONOTONIC is ahead of the harness's clock."""
     return round(soonest(lambda: ask_ns() / 1e6, lambda: monotonic_ns() / 1e6, FIRST_TIMES).offset_ms * 1e6)
 
 

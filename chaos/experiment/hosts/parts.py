@@ -1,4 +1,4 @@
-"""The harness's objects on each host (Toxiproxy, ports, fronts), and the driver's objects that call those on the hosts.
+"""The harness's objects on each host (Toxiproxy, ports, fronts), and the driver's objects that call these objects.
 
     Host…    runs on a host, in its agent's process (actors/host_agent.py): the same parts that an
              experiment on one machine has. Factories get the existing parts by their keys
@@ -107,8 +107,8 @@ def _by_host(names: Iterable[str], host_of: HostOf) -> dict[RemoteHost, list[str
 
 
 class HostsToxiproxy:
-    """One client for the Toxiproxy servers of all hosts; a proxy's name decides which host's server is called. The
-    methods are those of Toxiproxy (faults/toxiproxy.py)."""
+    """One client for the Toxiproxy servers of all hosts; a proxy's name decides which host's server is called. It has
+    the methods of Toxiproxy (faults/toxiproxy.py)."""
 
     def __init__(self, hosts: Iterable[RemoteHost], host_of: HostOf) -> None:
         self._hosts, self._host_of = tuple(hosts), host_of

@@ -174,7 +174,7 @@ class Pipe:
             self.pump()
 
     def _sent_again_s(self, written_s: float) -> float:
-        """Return when the sender's kernel resends what has been unanswered since `written_s`."""
+        """Return when the sender's kernel resends the bytes that have been unanswered since `written_s`."""
         at_s, wait_s = written_s, MIN_RESEND_S
         while at_s < self._network.scheduler.now_s:
             at_s += wait_s

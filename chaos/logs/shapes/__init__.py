@@ -162,7 +162,7 @@ def _is_quiet(text: str) -> bool:
 
 @cache
 def _openings() -> tuple[Mapping[str, tuple[str, ...]], tuple[str, ...]]:
-    """Return the openings by their first letters, and separately those that come after a name."""
+    """Return the openings by their first letters, and separately the openings that come after a name."""
     found: dict[str, list[str]] = defaultdict(list)
     for line in _lines_of("openings.txt"):
         found["*" if line.startswith("* ") else line[:LETTERS]].append(line.removeprefix("* "))

@@ -164,7 +164,7 @@ Said = Callable[[ConsumerData], ConsumerData]
 
 
 def _saying(node: ConsumerNode, change: Said) -> None:
-    """Changes what the consumer's heartbeats say of it."""
+    """Changes what the consumer's heartbeats say about the consumer."""
     around(node.client, "consumer_data")(lambda consumer_data: change(consumer_data()))
 
 

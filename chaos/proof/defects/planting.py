@@ -83,7 +83,7 @@ class Planted(list[Defect]):
 
 
 def may_find(also: str) -> Callable[[Plant], Plant]:
-    """Name the checks that may find the defect, besides those that must find it."""
+    """Name the checks that may find the defect, besides the checks that must find it."""
 
     def note(plant: Plant) -> Plant:
         vars(plant)["also"] = also

@@ -206,7 +206,7 @@ def _implementations(world: World) -> dict[str, str]:
 
 
 def _shares(seen: Mapping[Slot, Tally], operation: str, *, after: int) -> list[float]:
-    """Return each client's share of good operations among those that began after this number of moments."""
+    """Return each client's share of good operations among the operations that began after this number of moments."""
     good: dict[str, int] = defaultdict(int)
     all_: dict[str, int] = defaultdict(int)
     for slot, tally in seen.items():

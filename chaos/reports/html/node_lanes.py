@@ -72,7 +72,7 @@ def pair_lanes(recorded: Recorded, world: World, verdicts: Sequence[Verdict] = (
 
 
 def _equal(verdicts: Sequence[Verdict], world: World) -> Mapping[str, list[LaneStretch]]:
-    """Return for each NameServer when its routes had to equal those of others that the same brokers reach."""
+    """Return for each NameServer when it had to have the routes of other NameServers that the same brokers reach."""
     found: dict[str, list[LaneStretch]] = defaultdict(list)
     for finding in (f for v in verdicts if v.name == EQUAL for f in v.findings):
         start_ms, end_ms = finding.from_ms, min(finding.to_ms, world.end_ms)
