@@ -297,10 +297,11 @@ class BrokerAtNameServer:
         return next(at_ms for at_ms in self._scans_from(last_ms) if at_ms > idle_ms or self._is_expired(last_ms, at_ms))
 
     def _expiry_ms(self, last_ms: float) -> float:
-        """E of what was heard then. A registration that the broker did not send may name no time-out of its own:
-        somebody registered it by hand."""
+        """E of the last registration until then, which heartbeats keep. A registration that the broker did not send may
+        name no time-out of its own: somebody registered it by hand."""
         own_ms = self.timers.E_ms
-        return max(own_ms, Timers.for_profile(self.timers.profile).E_ms) if last_ms in self._by_others else own_ms
+        said_ms = max((one.came.last_ms for one in self.registered if one.came.last_ms <= last_ms), default=last_ms)
+        return max(own_ms, Timers.for_profile(self.timers.profile).E_ms) if said_ms in self._by_others else own_ms
 
     def _scans_from(self, at_ms: float) -> Iterator[float]:
         first_ms, period_ms = self.life.start_ms + FIRST_SCAN_MS[self.timers.profile], self.timers.S_ms

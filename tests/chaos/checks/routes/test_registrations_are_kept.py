@@ -63,7 +63,7 @@ def test_a_name_server_that_is_paused_again_as_it_runs_on_scans_no_sooner_than_a
 
 @pytest.mark.parametrize(
     ("by_hand", "beats", "wrong"),
-    [(True, False, 0), (False, False, 1), (False, True, 1)],
+    [(True, False, 0), (True, True, 0), (False, False, 1), (False, True, 1)],
 )
 def test_who_registers_a_broker_by_hand_names_no_time_out_and_it_stays_for_the_default_of_120_s(
     by_hand: bool, beats: bool, wrong: int
