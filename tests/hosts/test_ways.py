@@ -19,6 +19,7 @@ from nemesrv.chaos.history.rows import read_rows
 from tests.hosts.bench import Bench, missing
 from tests.interop.conftest import need
 from tests.interop.jars import Jars
+from tests.interop.waiting import eventually
 
 pytestmark = [
     pytest.mark.ray,
@@ -28,7 +29,7 @@ pytestmark = [
     pytest.mark.skipif(bool(missing()), reason=missing() or "it can be had"),
 ]
 SPARK_PORT, JOBS_PORT = 7077, 8265
-UP_S = 60
+UP_S = 120
 SHORT = """
 description: A broker is cut from a NameServer on another host.
 cluster: {name_servers: 2, brokers: 2}
@@ -149,15 +150,19 @@ def test_a_history_is_judged_on_a_spark_cluster_of_the_hosts(tmp_path: Path) -> 
         out, master = tmp_path / "run", f"spark://{bench.address('a')}:{SPARK_PORT}"
         ran = bench.nemesrv("run", str(written(tmp_path, SHORT)), "--ray", bench.head, "--out", str(out), "--json")
         first = verdicts(ran)
-        spark = str(Path(sys.executable).with_name("spark-class"))
+        at = f"PATH={Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # as deploy/systemd/nemesrv-ray.env
+        spark = ["env", at, "spark-class"]
         own = ["--host", bench.address("a"), "--port", str(SPARK_PORT), "--webui-port", "8090"]
-        bench.start("a", [spark, "org.apache.spark.deploy.master.Master", *own], "spark-a.log")
+        bench.start("a", [*spark, "org.apache.spark.deploy.master.Master", *own], "spark-a.log")
         for host in ("b", "c"):
             own = ["--host", bench.address(host), "--cores", "1", "--memory", "1g", "--webui-port", "8091", master]
-            bench.start(host, [spark, "org.apache.spark.deploy.worker.Worker", *own], f"spark-{host}.log")
-        until_s = time.monotonic() + UP_S
-        while (bench.folder / "spark-a.log").read_text(encoding="utf-8").count("Registering worker") < 2:
-            assert time.monotonic() < until_s, (bench.folder / "spark-a.log").read_text(encoding="utf-8")[-2000:]
+            bench.start(host, [*spark, "org.apache.spark.deploy.worker.Worker", *own], f"spark-{host}.log")
+
+        def two_workers() -> None:
+            told = (bench.folder / "spark-a.log").read_text(encoding="utf-8")
+            assert told.count("Registering worker") == 2, told[-2000:]
+
+        eventually(two_workers, within_s=UP_S)
         again = verdicts(bench.nemesrv("check", str(out), "--spark-master", master, "--json"))
         assert again == first
         assert "Launching executor" in (bench.folder / "spark-a.log").read_text(encoding="utf-8")
