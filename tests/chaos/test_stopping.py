@@ -18,7 +18,7 @@ from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 from nemesrv.chaos.history.merge import to_parquet
 from nemesrv.chaos.history.schema import raw_dir
 
-from .programs import MARK, NEMESRV, kill, processes_of
+from .programs import MARK, NEMESRV, kill, left_of, processes_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.ray, pytest.mark.spark, pytest.mark.toxiproxy]
 
@@ -140,6 +140,15 @@ def test_while_spark_judges(tmp_path: Path) -> None:
     ) as command:
         command.until(lambda: (tmp_path / "run" / "history" / "part-00000.parquet").exists())
         must_be_gone(command.stop(signal.SIGTERM), signal.SIGTERM, tmp_path / "run")
+
+
+@pytest.mark.nightly
+def test_sigkill_while_its_jvm_starts(tmp_path: Path) -> None:
+    with Command(tmp_path, "run", "smoke", "--quiet", "--clock", "virtual", "--engine", "spark") as command:
+        command.until(lambda: command.runs("bin/java"))
+        command.process.kill()
+        command.process.wait()
+        assert left_of(command.mark) == []
 
 
 @pytest.mark.nightly

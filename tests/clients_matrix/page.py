@@ -55,11 +55,15 @@ BY_AGE = (
 )
 """What, from which version on, what until then, and what since."""
 OF_AGES = """The table of Java clients is from the source of each release from 4.0.0 on, and the class files of 3.2.6
-and 3.6.2. All Java clients shuffle the NameServer list once, when the list is set, and wait 3 s for a connection. In a
-client one thread at a time chooses a NameServer, for 3 s at most."""
+and 3.6.2. All Java clients were measured on JDK 17; the Netty of 3.2.6 to 4.4.0 needs the option
+`--add-opens=java.base/java.nio=ALL-UNNAMED` there. All Java clients shuffle the NameServer list once, when the list is
+set, and wait 3 s for a connection. In a client one thread at a time chooses a NameServer, for 3 s at most."""
 OF_GO = """Go 1.2 calls the C++ 1.x library (librocketmq) through cgo, so Go 1.2 behaves as the column cpp-1.x says.
 Go 2.0.0 asks for a `modern-go/reflect2` of 2018, with which the client's first look-up fails on Go 1.24 and later
-(nil pointer); the driver of Go 2.0.0 is built with `reflect2` v1.0.2."""
+(nil pointer); the driver of Go 2.0.0 is built with `reflect2` v1.0.2. By the source of each release, 2.1.0 and 2.1.1
+have the time-outs and retries of 2.0.0: a look-up waits 3 s (`connect_timeout_s`, `answer_timeout_s`), and a send that
+was answered with an error is not tried again (`send_retries`). Since 2.1.2 a look-up waits 6 s, and a send is tried
+again."""
 FOR_UPSTREAM = """This list has behaviour that harms a client's users, with figures from the tables above. Figures
 without a rule's name were counted while the drivers were developed."""
 

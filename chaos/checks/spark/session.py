@@ -17,7 +17,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import java_import, launch_gateway
 from pyspark.sql import SparkSession
 
-from ....actors.processes import sweep, temporary_folder
+from ....actors.processes import Reaper, sweep, temporary_folder
 from ...errors import HarnessError
 from ...machine import require_java
 from .settings import class_options, conf_of, is_local
@@ -104,8 +104,9 @@ def jvm_death(within_s: float) -> str:
     return f"Spark's JVM (pid {process.pid}) {how}"
 
 
-_temporary: tuple[int, Path] | None = None
-"""The process that made it, and the folder."""
+_temporary: tuple[int, Path, Reaper] | None = None
+"""The process that made it, the folder, and who ends the JVM if this process is killed: a JVM that is about to start
+may not see for minutes that its standard input has ended."""
 
 
 def _new_temporary() -> Path:
@@ -114,13 +115,14 @@ def _new_temporary() -> Path:
     sweep()
     _remove_temporary()
     folder = temporary_folder("spark")
-    _temporary = os.getpid(), folder
+    _temporary = os.getpid(), folder, Reaper(folder)
     return folder
 
 
 @atexit.register
 def _remove_temporary() -> None:
     if _temporary is not None and _temporary[0] == os.getpid():
+        _temporary[2].close()
         shutil.rmtree(_temporary[1], ignore_errors=True)
 
 

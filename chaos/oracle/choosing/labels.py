@@ -107,16 +107,16 @@ def _share(entries: int) -> float:
 
 
 def _often(by_entries: Mapping[int, Sequence[tuple[int, int]]]) -> float:
-    """How much likelier, in logs, the steps are if one entry, or the one so many places further, comes twice as often
-    as the others have it; the likeliest of these."""
-    most = -math.inf
+    """How much likelier, in logs, the steps are if of each list length one entry, or the one so many places further,
+    comes twice as often as the others have it; the likeliest of these."""
+    total = 0.0
     for entries, pairs in by_entries.items():
         share = 2.0 / entries if entries > 2 else _share(entries)
         more, less = math.log(share * entries), math.log((1.0 - share) * entries / (entries - 1))
-        for taken in ([then for _, then in pairs], [(then - was) % entries for was, then in pairs]):
-            times = max(Counter(taken).values())
-            most = max(most, times * more + (len(pairs) - times) * less)
-    return most
+        taken = [then for _, then in pairs], [(then - was) % entries for was, then in pairs]
+        times = max(max(Counter(each).values()) for each in taken)
+        total += times * more + (len(pairs) - times) * less
+    return total
 
 
 def _moving(by_entries: Mapping[int, Sequence[tuple[int, int]]]) -> float:

@@ -114,6 +114,14 @@ def test_what_is_not_decided_names_what_it_may_be_and_what_it_is_not() -> None:
     assert coins.takes_turns
 
 
+def test_steps_in_lists_of_several_lengths_count_together() -> None:
+    rng, walks = random.Random(0), []
+    for entries, looks in [*[(3, 4)] * 60, *[(2, 4)] * 3, *[(4, 5)] * 2]:
+        places = [rng.randrange(entries) for _ in range(looks)]
+        walks.append((entries, [Step(a, b) for a, b in pairwise(places)]))
+    assert label_of(walks).word == RANDOM
+
+
 def test_steps_that_nobody_can_put_in_order_say_nothing() -> None:
     assert label_of([(3, [Step(0, 2, tied=True)] * 50)]).steps == 0
     assert label_of([(1, [Step(0, 0)] * 50)]).word is None
