@@ -100,6 +100,8 @@ def fields_of(found: Mapping[str, Any], before: str = "") -> Iterator[tuple[str,
             yield before + key, said
         elif isinstance(said, dict):
             yield from fields_of(said, f"{before}{key}.")
+        elif isinstance(said, list) and said and all(isinstance(one, int) and 0 <= one < 256 for one in said):
+            yield before + key, bytes(said).decode("utf-8", "replace")  # journald's, of a text with colours
         elif isinstance(said, list):
             yield from fields_of({str(number): one for number, one in enumerate(said)}, f"{before}{key}.")
 

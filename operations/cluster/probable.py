@@ -171,7 +171,8 @@ def _joined(one: Condition, other: Condition) -> Condition:
     strong, weak = (one, other) if one.weight >= other.weight else (other, one)
     strong.weight += min(1.0, max(0.0, weak.weight) / 6)
     strong.of_fault = max(strong.of_fault, weak.of_fault)
-    strong.lines = [*strong.lines, *(line for line in weak.lines if line not in strong.lines)][:3]
+    told = {where for where, _ in strong.lines}
+    strong.lines = [*strong.lines, *(line for line in weak.lines if line[0] not in told)][:3]
     return strong
 
 

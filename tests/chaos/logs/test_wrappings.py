@@ -111,6 +111,7 @@ EXPORTS: dict[str, Callable[[list[str]], list[str]]] = {
     "opentelemetry": _json(
         lambda line: {"resourceLogs": [{"scopeLogs": [{"logRecords": [{"body": {"stringValue": line}}]}]}]}
     ),
+    "journald-of-colours": _json(lambda line: {"_COMM": "java", "MESSAGE": [*f"\x1b[32m{line}\x1b[0m".encode()]}),
     "stern": lambda lines: [f"mq ns-0 namesrv {one}" for one in lines],
     "k9s": lambda lines: [f"ns-0 namesrv 2024-05-20T06:20:00.384714749Z {one}" for one in lines],
 }

@@ -339,12 +339,12 @@ def answered(by: str, about: str, place: Path, right: Callable[[str], bool]) -> 
 def posted(*, set_aside: bool | None) -> Iterator[Claim]:
     for case in cases(set_aside=set_aside):
         about = f"{case.name} ({case.true})"
-        name, certainty, share = case.first
+        name, certainty, score = case.first
         if not case.collection:
             yield from answered("doctor, posted", about, case.folder, case.is_right)
         elif name not in ("", "unknown"):
-            said = share if certainty == "certain" else min(LIKELY_AT_MOST, score_of(share, 0.0))
-            yield Claim("doctor, unseen", about, name, certainty, said, case.is_right(name), share)
+            share = score * DOUBT / (score * DOUBT + 1 - score)  # from which score_of makes that score
+            yield Claim("doctor, unseen", about, name, certainty, score, case.is_right(name), share)
 
 
 def first_sight(collection: int) -> tuple[int, int]:
