@@ -10,8 +10,8 @@ offset, a 5.x broker commits the new offset at once and starts the queue's next 
 from collections.abc import Awaitable, Mapping
 from typing import cast
 
-from ...remoting.bodies.client import ResetOffsetBody
-from ...remoting.codes import RequestCode, ResponseCode
+from ...remoting.bodies.admin import MessageQueueForC, ResetOffsetBody, ResetOffsetBodyForC
+from ...remoting.codes import LanguageCode, RequestCode, ResponseCode
 from ...remoting.command import RemotingCommand
 from ...remoting.errors import RequestTimeout, RocketMQError
 from ...remoting.headers.broker import GetConsumerRunningInfoRequestHeader, ResetOffsetRequestHeader
@@ -64,7 +64,7 @@ class ConsumerCalls:
         )
         if services.config.is_5x:
             return self._reset_here(connection, header)
-        return self._reset_by_consumers(header)
+        return self._reset_by_consumers(request, header)
 
     def _reset_here(self, connection: Connection, header: ResetOffsetRequestHeader) -> RemotingCommand:
         services = self._services
@@ -97,7 +97,7 @@ class ConsumerCalls:
         table = {services.queue(topic, queue_id): offset for queue_id, offset in offsets.items()}
         return RemotingCommand.response(body=ResetOffsetBody(offset_table=table).encode())
 
-    def _reset_by_consumers(self, header: ResetOffsetRequestHeader) -> RemotingCommand:
+    def _reset_by_consumers(self, request: RemotingCommand, header: ResetOffsetRequestHeader) -> RemotingCommand:
         services = self._services
         topic, group = header.topic, header.group
         config = services.topics.get(topic)
@@ -120,10 +120,14 @@ class ConsumerCalls:
             )
             return refuse(ResponseCode.CONSUMER_NOT_ONLINE, remark)
         body = ResetOffsetBody(offset_table=table).encode()
+        told = body
+        if request.language is LanguageCode.CPP:
+            queues = tuple(MessageQueueForC(**queue._asdict(), offset=offset) for queue, offset in table.items())
+            told = ResetOffsetBodyForC(offset_table=queues).encode()
         fields = {"topic": topic, "group": group, "timestamp": str(header.timestamp), "isForce": "false"}
         self._record_reset("by_consumers", topic, group, {queue.queue_id: offset for queue, offset in table.items()})
         for client in consumers.clients.values():
-            command = RemotingCommand.request(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, fields, body, oneway=True)
+            command = RemotingCommand.request(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, fields, told, oneway=True)
             try:
                 cast(Connection, client.channel).send(command)
             except RocketMQError as exc:

@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 
 from ...actors.broker.client_manager import CHANNEL_EXPIRED_MS, Client, ClientManager
 from ...remoting import fastjson
-from ...remoting.bodies.client import HeartbeatData, ResetOffsetBody, said_of
+from ...remoting.bodies.admin import ResetOffsetBody
+from ...remoting.bodies.client import HeartbeatData, said_of
 from ...remoting.bodies.register import RegisterBrokerBody
 from ...remoting.bodies.route import TopicRouteData
 from ...remoting.codes import MASTER_ID, RequestCode, ResponseCode

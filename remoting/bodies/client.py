@@ -168,12 +168,6 @@ class OffsetWrapper(Body):
     last_timestamp: Long = 0
 
 
-class ResetOffsetBody(Body):
-    """The new consumer offset of each queue after a reset (requests 222 and 220)."""
-
-    offset_table: Mapping[MessageQueue, Long] = field(default_factory=dict)
-
-
 class ConsumeStats(Body):
     offset_table: Mapping[MessageQueue, OffsetWrapper] = field(default_factory=dict)
     consume_tps: float = 0.0

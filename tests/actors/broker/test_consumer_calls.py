@@ -3,11 +3,14 @@
 import asyncio
 from typing import Any
 
-from nemesrv.remoting.bodies.client import ConsumerData, HeartbeatData, ProducerData, ResetOffsetBody, SubscriptionData
+from nemesrv.remoting import fastjson
+from nemesrv.remoting.bodies.admin import ResetOffsetBody
+from nemesrv.remoting.bodies.client import ConsumerData, HeartbeatData, ProducerData, SubscriptionData
 from nemesrv.remoting.bodies.route import TopicList
-from nemesrv.remoting.codes import RequestCode, ResponseCode
+from nemesrv.remoting.codes import LanguageCode, RequestCode, ResponseCode
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.message import MessageQueue
+from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.profile import Profile
 
 from .world import World
@@ -81,6 +84,19 @@ async def test_a_4_9_broker_tells_consumers_where_to_go_on(world: World) -> None
     assert await committed(world) == "4"  # theirs to commit
     assert [row["f"] for row in world.recorded("offset_reset")] == ["by_consumers"] * 3
     assert (await reset(world, 0, topic="none")).code == ResponseCode.SYSTEM_ERROR
+
+
+async def test_clients_in_cpp_get_a_list(world: World) -> None:
+    await with_messages(world)
+    await commit(world, 4)
+    consumer = Consumer(world)
+    await consumer.start()
+    fields = {"topic": "orders", "group": "g", "timestamp": "-1", "isForce": "true"}
+    request = RemotingCommand.request(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, fields, language=LanguageCode.CPP)
+    await world.client.invoke(Address("127.0.0.1", 10911), request, timeout_s=3)
+    told = fastjson.loads(consumer.asked.pop().body)
+    queue = {"topic": "orders", "brokerName": "broker-a", "queueId": 0, "offset": 5}
+    assert told == {"offsetTable": [queue]}
 
 
 async def test_a_5x_broker_sends_the_next_pull_elsewhere(world: World) -> None:

@@ -10,7 +10,8 @@ from nemesrv.chaos.fronts.observed import Answered, Asked, Closed, Observation, 
 from nemesrv.chaos.fronts.observed import By as Who
 from nemesrv.chaos.fronts.rows import TimedRow
 from nemesrv.chaos.topology import NodeKind
-from nemesrv.remoting.bodies.client import ConsumerData, HeartbeatData, ResetOffsetBody
+from nemesrv.remoting.bodies.admin import ResetOffsetBody
+from nemesrv.remoting.bodies.client import ConsumerData, HeartbeatData
 from nemesrv.remoting.bodies.register import RegisterBrokerBody, TopicConfigSerializeWrapper
 from nemesrv.remoting.bodies.route import DataVersion, QueueData, TopicConfig, TopicRouteData
 from nemesrv.remoting.message import MessageQueue
