@@ -1,5 +1,5 @@
-"""Requests of mqadmin that a broker passes on to its consumers: report the state (307), continue at another offset
-(222, passed on as 220).
+"""Requests of mqadmin that a broker passes on to its consumers: report the state (307), consume one message (309),
+continue at another offset (222, passed on as 220), report the offsets (223, passed on as 221).
 
 To reset offsets, a 4.9 broker sends the new offsets to the consumers, which commit them and pull from there. If no
 consumer is online, a 4.9 broker refuses the reset with code 206, and mqadmin commits the new offset itself. To reset an
@@ -10,31 +10,54 @@ offset, a 5.x broker commits the new offset at once and starts the queue's next 
 from collections.abc import Awaitable, Mapping
 from typing import cast
 
-from ...remoting.bodies.admin import MessageQueueForC, ResetOffsetBody, ResetOffsetBodyForC
+from ...remoting.bodies.admin import GetConsumerStatusBody, MessageQueueForC, ResetOffsetBody, ResetOffsetBodyForC
 from ...remoting.codes import LanguageCode, RequestCode, ResponseCode
 from ...remoting.command import RemotingCommand
 from ...remoting.errors import RequestTimeout, RocketMQError
-from ...remoting.headers.broker import GetConsumerRunningInfoRequestHeader, ResetOffsetRequestHeader
+from ...remoting.headers.broker import (
+    ConsumeMessageDirectlyResultRequestHeader,
+    GetConsumerRunningInfoRequestHeader,
+    GetConsumerStatusRequestHeader,
+    ResetOffsetRequestHeader,
+)
 from ...remoting.message import MessageQueue
+from ...remoting.message_id import parse_offset_msg_id
 from ...remoting.transport import Connection
 from .client_manager import Client
 from .services import Services, refuse
 
 CALL_TIMEOUT_S = 10.0
+STATUS_TIMEOUT_S = 5.0
 
 
 class ConsumerCalls:
     def __init__(self, services: Services) -> None:
         self._services = services
 
+    # Passed on as it came
+
     def running_info(self, _: Connection, request: RemotingCommand) -> RemotingCommand | Awaitable[RemotingCommand]:
-        """Request 307: what a consumer reports about itself; passed on as it came."""
+        """Request 307: what a consumer reports about itself."""
         header = GetConsumerRunningInfoRequestHeader.from_ext_fields(request.ext_fields)
-        group, client_id = header.consumer_group, header.client_id
+        return self._passed_on(request, header.consumer_group, header.client_id, request.ext_fields or {}, b"")
+
+    def consume_directly(self, _: Connection, request: RemotingCommand) -> RemotingCommand | Awaitable[RemotingCommand]:
+        """Request 309: the broker asks a consumer to consume one stored message, and passes on the result."""
+        header = ConsumeMessageDirectlyResultRequestHeader.from_ext_fields(request.ext_fields)
+        offset = parse_offset_msg_id(header.msg_id or "")[1]
+        stored = self._services.store.look(offset)
+        if stored is None:
+            return refuse(ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {offset}")
+        fields = {**(request.ext_fields or {}), "brokerName": self._services.config.broker_name}
+        return self._passed_on(request, header.consumer_group, header.client_id or "", fields, stored.encode())
+
+    def _passed_on(
+        self, request: RemotingCommand, group: str, client_id: str, fields: Mapping[str, str], body: bytes
+    ) -> RemotingCommand | Awaitable[RemotingCommand]:
         client = self._services.clients.consumer(group, client_id)
         if client is None:
             return refuse(ResponseCode.SYSTEM_ERROR, f"The Consumer <{group}> <{client_id}> not online")
-        return self._call(client, group, RemotingCommand.request(request.code, request.ext_fields or {}))
+        return self._call(client, group, RemotingCommand.request(request.code, fields, body))
 
     async def _call(self, client: Client, group: str, command: RemotingCommand) -> RemotingCommand:
         """The broker's answer to mqadmin, made from the client's answer."""
@@ -140,6 +163,35 @@ class ConsumerCalls:
         services = self._services
         value = {"group": group, "offsets": {str(queue_id): offset for queue_id, offset in offsets.items()}}
         services.context.record("offset_reset", f=f, topic=topic, broker_name=services.config.broker_name, value=value)
+
+    def consumer_status(self, _: Connection, request: RemotingCommand) -> RemotingCommand | Awaitable[RemotingCommand]:
+        """Request 223: the offsets at which each client of a group is in a topic's queues."""
+        header = GetConsumerStatusRequestHeader.from_ext_fields(request.ext_fields)
+        consumers = self._services.clients.consumers.get(header.group)
+        if consumers is None:
+            remark = f"No Any Consumer online in the consumer group: [{header.group}]"
+            return refuse(ResponseCode.SYSTEM_ERROR, remark)
+        wanted = (header.client_addr or "").strip()
+        clients = [client for client in consumers.clients.values() if wanted in ("", client.client_id)]
+        return self._status(clients, header)
+
+    async def _status(self, clients: list[Client], header: GetConsumerStatusRequestHeader) -> RemotingCommand:
+        table: dict[str, Mapping[MessageQueue, int]] = {}
+        fields = {"topic": header.topic, "group": header.group}
+        for client in clients:
+            command = RemotingCommand.request(RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, fields)
+            try:
+                answer = await cast(Connection, client.channel).invoke(command, timeout_s=STATUS_TIMEOUT_S)
+                if answer.code == ResponseCode.SUCCESS and answer.body:
+                    table[client.client_id] = GetConsumerStatusBody.decode(answer.body).message_queue_table
+            except RocketMQError as exc:
+                self._services.context.log.error(
+                    "[get-consumer-status] get consumer status exception. topic=%s, group=%s, error=%s",
+                    header.topic,
+                    header.group,
+                    exc,
+                )
+        return RemotingCommand.response(body=GetConsumerStatusBody(consumer_table=table).encode())
 
     # Small things
 

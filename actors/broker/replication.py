@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from ...remoting.bodies.admin import HAClientRuntimeInfo, HAConnectionRuntimeInfo, HARuntimeInfo
 from ...remoting.codes import ResponseCode
 from ...remoting.command import RemotingCommand, success
 from ...remoting.errors import RocketMQError
@@ -52,20 +53,44 @@ class FetchCommitLogResponseHeader(HeaderFields):
 
 
 @dataclass(slots=True)
+class Flow:
+    """The number of bytes copied in the last whole second. Upstream: `FlowMonitor`."""
+
+    second: int = 0
+    now: int = 0
+    last: int = 0
+
+    def add(self, count: int, at_s: float) -> None:
+        self.now = self.of(at_s)[0] + count
+
+    def in_second(self, at_s: float) -> int:
+        return self.of(at_s)[1]
+
+    def of(self, at_s: float) -> tuple[int, int]:
+        """Return how many bytes were copied so far in the second of `at_s`, and how many in the second before."""
+        if (second := int(at_s)) != self.second:
+            self.last = self.now if second == self.second + 1 else 0
+            self.second, self.now = second, 0
+        return self.now, self.last
+
+
+@dataclass(slots=True)
 class _Slave:
     """What a master knows of one slave, which it recognizes by the channel."""
 
     address: Address
     offset: int
     seen_s: float
+    sent: Flow = field(default_factory=lambda: Flow())
     waits: asyncio.Future[RemotingCommand | None] | None = None
 
 
 class LogServing:
     """The master's part of copying the commit log to slaves."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
+    def __init__(self, services: Services, copying: LogCopying) -> None:
+        """`copying` is the slave's side of the same broker."""
+        self._services, self._copying = services, copying
         self._slaves: dict[int, _Slave] = {}
         self._copied: list[tuple[int, asyncio.Future[bool]]] = []
 
@@ -86,6 +111,32 @@ class LogServing:
         slave.waits = asyncio.get_running_loop().create_future()
         services.context.clock.call_later(HOLD_S, self._over, slave, slave.waits)
         return slave.waits
+
+    def status(self, _: Connection, __: RemotingCommand) -> RemotingCommand:
+        """Request 907: how many bytes each slave is behind this master; on a slave, how far the slave has copied."""
+        services = self._services
+        if services.config.is_slave:
+            info = HARuntimeInfo(master=False, ha_client_runtime_info=self._copying.status())
+            return RemotingCommand.response(body=info.encode())
+        now_s, end = services.context.clock.monotonic_s(), services.store.max_physical_offset
+        slaves = tuple(
+            HAConnectionRuntimeInfo(
+                addr=str(slave.address),
+                slave_ack_offset=slave.offset,
+                diff=end - slave.offset,
+                in_sync=now_s - slave.seen_s <= HOUSEKEEPING_S and end - slave.offset < FALL_BEHIND_MAX,
+                transferred_byte_in_second=slave.sent.in_second(now_s),
+                transfer_from_where=slave.offset,
+            )
+            for slave in self._slaves.values()
+        )
+        info = HARuntimeInfo(
+            master=True,
+            master_commit_log_max_offset=end,
+            in_sync_slave_nums=sum(slave.in_sync for slave in slaves),
+            ha_connection_info=slaves,
+        )
+        return RemotingCommand.response(body=info.encode())
 
     def appended(self) -> None:
         """Answer the waiting slaves, because the log has grown."""
@@ -136,7 +187,9 @@ class LogServing:
     def _answer(self, slave: _Slave) -> RemotingCommand:
         store = self._services.store
         header = FetchCommitLogResponseHeader(max_offset=store.max_physical_offset)
-        return RemotingCommand.response(header=header, body=store.records(slave.offset, BATCH_BYTES))
+        body = store.records(slave.offset, BATCH_BYTES)
+        slave.sent.add(len(body), self._services.context.clock.monotonic_s())
+        return RemotingCommand.response(header=header, body=body)
 
     def _over(self, slave: _Slave, waits: asyncio.Future[RemotingCommand | None]) -> None:
         if not waits.done():
@@ -157,6 +210,19 @@ class LogCopying:
         self._services, self._client, self._told = services, client, told
         self._master: Address | None = None
         self._found = asyncio.Event()
+        self._came, self._read_ms, self._asked_ms = Flow(), 0, 0
+
+    def status(self) -> HAClientRuntimeInfo:
+        """What `mqadmin haStatus` shows of a slave."""
+        services = self._services
+        return HAClientRuntimeInfo(
+            master_addr=None if self._master is None else str(self._master),
+            transferred_byte_in_second=self._came.in_second(services.context.clock.monotonic_s()),
+            max_offset=services.store.max_physical_offset,
+            last_read_timestamp=self._read_ms,
+            last_write_timestamp=self._asked_ms,
+            activated=self._read_ms > 0,
+        )
 
     def follow(self, master: Address) -> None:
         self._master = master
@@ -190,7 +256,10 @@ class LogCopying:
             broker_name=services.config.broker_name, broker_id=services.config.broker_id, offset=at
         )
         request = RemotingCommand.request(FETCH_COMMIT_LOG, header)
+        self._asked_ms = services.now_ms
         response = success(await self._client.invoke(master, request, timeout_s=HOUSEKEEPING_S))
+        self._read_ms = services.now_ms
+        self._came.add(len(response.body), services.context.clock.monotonic_s())
         end = FetchCommitLogResponseHeader.from_ext_fields(response.ext_fields).max_offset
         if end < at:
             services.context.log.error("master pushed offset not equal the max phy offset in slave: %d, %d", end, at)

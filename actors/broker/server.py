@@ -249,7 +249,7 @@ class Broker:
             copied=lambda end: self._serving.copied(end),
         )
         self._copying = LogCopying(self.services, self._client, self._copied)
-        self._serving = LogServing(self.services)
+        self._serving = LogServing(self.services, self._copying)
         self._schedule = ScheduleService(self.services, settings / "delayOffset.json")
         fetch = None if self._addressing is None else self._fetch_name_servers
         self._synchronize = SlaveSynchronize(self.services, self._client, self._schedule)

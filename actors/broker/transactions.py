@@ -76,6 +76,11 @@ class Transactions:
         stored = self._services.store.look(physical_offset)
         return stored if stored is not None and stored.topic == HALF_TOPIC else None
 
+    def resume(self, stored: StoredMessage) -> None:
+        """Put a half message back into the half queue, with 0 checks. Raises MessageIllegal, StoreFull."""
+        properties = {**stored.properties, names.TRANSACTION_CHECK_TIMES: "0"}
+        self._services.put([copied(stored, HALF_TOPIC, 0, properties)])
+
     def end(self, stored: StoredMessage) -> None:
         """Record that a half message is done, so that no check asks its producer. Raises MessageIllegal, StoreFull."""
         services = self._services

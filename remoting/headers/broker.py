@@ -350,9 +350,54 @@ class ResetOffsetRequestHeader(HeaderFields):
     is_force: bool = False
 
 
+class GetConsumerStatusRequestHeader(HeaderFields):
+    """Request 223. The field `client_addr` has a client id, in spite of its name."""
+
+    group: str
+    topic: str
+    client_addr: str | None = None
+
+
 class GetConsumerRunningInfoRequestHeader(HeaderFields):
     """Request 307, which the broker passes on to the client."""
 
     consumer_group: str
     client_id: str
     jstack_enable: bool = False
+
+
+class ConsumeMessageDirectlyResultRequestHeader(HeaderFields):
+    """Request 309, which the broker passes on to the client."""
+
+    consumer_group: str
+    client_id: str | None = None
+    msg_id: str | None = None
+
+
+class QueryConsumeTimeSpanRequestHeader(HeaderFields):
+    """Request 303."""
+
+    topic: str
+    group: str
+
+
+class GetConsumeStatsInBrokerHeader(HeaderFields):
+    """Request 317."""
+
+    is_order: bool = False
+
+
+class QueryConsumeQueueRequestHeader(HeaderFields):
+    """Request 321."""
+
+    topic: str
+    queue_id: int
+    index: int
+    count: int
+    consumer_group: str | None = None
+
+
+class ResumeCheckHalfMessageRequestHeader(HeaderFields):
+    """Request 323."""
+
+    msg_id: str | None = None

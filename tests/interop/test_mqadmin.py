@@ -147,6 +147,32 @@ def test_a_consumer_says_of_itself_what_it_does(world: World) -> None:
 
 
 @pytest.mark.nightly
+def test_the_progress_of_every_group_is_shown(world: World) -> None:
+    def check() -> None:
+        target = ("-n", world.name_server, "-b", world.brokers["broker-a"], "-o", "false")
+        printed = rows(world.mqadmin.ok("brokerConsumeStats", *target))
+        queues = [row for row in printed if row[0] == f"{PREFIX}-topic" and row[1] == f"{PREFIX}-all"]
+        assert sum(int(row[4]) for row in queues) > 0
+        assert [row[4] for row in queues] == [row[5] for row in queues]  # broker offsets, consumer offsets
+
+    eventually(check, within_s=60)  # consumers commit every 5 s, and in the suite they are the last to get a core
+    check()  # a command that has shut its client down is not asked again
+
+
+@pytest.mark.nightly_but("4.9.8")
+def test_a_consume_queue_is_shown(world: World) -> None:
+    sent = next(line.split("\t") for line in world.clients.lines if line.startswith("SEND\tlast\t"))
+    broker, queue, offset = sent[6:9]
+    target = ("-t", TOPIC, "-q", queue, "-i", offset, "-c", "5", "-b", world.brokers[broker], "-g", f"{PREFIX}-tagged")
+    printed = world.mqadmin.ok("queryCq", *target)
+    assert "TagA || TagC" in printed
+    [end] = [row[3] for row in _queues(world, TOPIC) if row[:2] == [broker, queue]]
+    assert int(end) > int(offset)  # other tests' mqadmin may have sent to this queue by now
+    assert f"max: {end}, min: 0" in printed
+    assert f"idx: {offset}\nConsumeQueueData{{physicOffset=" in printed
+
+
+@pytest.mark.nightly
 def test_a_group_goes_on_where_an_operator_sends_it(world: World) -> None:
     """4.9's clients wait for 10 s before they go there, and 4.9's brokers for the group's first commits."""
     mqadmin, name = world.mqadmin, f"{PREFIX}-reset"

@@ -43,7 +43,9 @@ brokerStatus -b {broker} => bootTimestamp
 brokerStatus -c {cluster} => bootTimestamp
 getBrokerConfig -b {broker} => brokerName
 updateBrokerConfig -b {broker} -k maxMessageSize -v 4194304 => update broker config success
+brokerConsumeStats -b {broker} => {group}
 sendMsgStatus -b broker-a -c 2 => SEND_OK
+producer -b {broker} => {prefix}-producers
 producerConnection -g {prefix}-producers -t {topic} => JAVA
 consumerConnection -g {group} => JAVA
 consumerProgress -g {group} => broker-a
@@ -55,6 +57,7 @@ queryMsgById -i {offset_id}{in_topic} => [last-0]
 queryMsgByKey -t {topic} -k last-0 => {id}
 queryMsgByUniqueKey -t {topic} -i {id} => [last-0]
 queryMsgByOffset -t {topic} -b {last_broker} -i {queue} -o {offset} => [last-0]
+queryCq -t {topic} -q {queue} -i {offset} -b {last_address} => ConsumeQueueData
 printMsg -t {topic} => last-0
 printMsgByQueue -t {topic} -a {last_broker} -i {queue} -p true => last-0
 sendMessage -t {topic} -p by-hand -k by-hand => SEND_OK
@@ -77,25 +80,21 @@ exportConfigs -c {cluster} -f {folder} => success
 exportMetrics -c {cluster} -f {folder} => success
 """
 WORK_SINCE_5 = """
+updateTopicList -c {cluster} -f {folder}/topics.json => submit batch of topic config to {broker} success
+topicStatus -t listed => broker-b
+updateSubGroupList -c {cluster} -f {folder}/groups.json => submit batch of subscription group config to {broker} success
+getConsumerConfig -g listed => listed
+haStatus -b {broker} => #SlaveNum
 resetMasterFlushOffset -b {broker} -o 0 => reset master flush offset to 0 success
 """
 GOES_ON = "clusterRT -a 2 -i 1"
 REFUSED_IN_4 = """
-brokerConsumeStats -b {broker}
-producer -b {broker}
-queryCq -t {topic} -q {queue} -i {offset} -b {last_address}
 updateAclConfig -b {broker} -a accesskey -s secretkey
 updateGlobalWhiteAddr -b {broker} -g 192.0.2.1
 clusterAclConfigVersion -b {broker}
 deleteAclConfig -b {broker} -a accesskey
 """
 REFUSED_IN_5 = """
-brokerConsumeStats -b {broker}
-producer -b {broker}
-queryCq -t {topic} -q {queue} -i {offset} -b {last_address}
-updateTopicList -c {cluster} -f {folder}/topics.json
-updateSubGroupList -c {cluster} -f {folder}/groups.json
-haStatus -b {broker}
 setConsumeMode -c {cluster} -t made -g made -m POP -q 1
 exportPopRecord -b {broker}
 updateStaticTopic -c {cluster} -t static -qn 4
@@ -161,6 +160,10 @@ def _said(world: World, line: str) -> str:
 
 @pytest.mark.nightly
 def test_what_an_operator_asks_for_is_done(world: World, tmp_path: Path) -> None:
+    topics = [{"topicName": "listed", "readQueueNums": 2, "writeQueueNums": 2}]
+    (tmp_path / "topics.json").write_text(json.dumps(topics))
+    (tmp_path / "groups.json").write_text(json.dumps([{"groupName": "listed"}]))
+
     def received() -> None:
         assert any(line.startswith("RECEIVE\tall\tlast-0") for line in list(world.clients.lines))
 
@@ -176,8 +179,6 @@ def test_what_an_operator_asks_for_is_done(world: World, tmp_path: Path) -> None
 
 @pytest.mark.nightly
 def test_what_is_not_there_is_refused_in_words(world: World, tmp_path: Path) -> None:
-    (tmp_path / "topics.json").write_text(json.dumps([{"topicName": "listed"}]))
-    (tmp_path / "groups.json").write_text(json.dumps([{"groupName": "listed"}]))
     for line in (REFUSED_IN_4 if world.profile == "4.9" else REFUSED_IN_5).strip().splitlines():
         said = _said(world, line.format(**_words(world, tmp_path)))
         assert "request type" in said, (line, said)

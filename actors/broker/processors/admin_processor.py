@@ -1,22 +1,35 @@
-"""What mqadmin asks of a broker: topics (17, 21, 215, 351), groups (200, 201, 207), connections (203, 204), statistics
-(202, 208, 300), configuration (25, 26), runtime information (28), whole tables (43, 45).
+"""What mqadmin asks of a broker: topics (17, 18, 21, 215, 351), groups (200, 201, 207, 225), connections (203, 204),
+statistics (202, 208, 300), configuration (25, 26), runtime information (28), whole tables (43, 45).
 
-More requests of mqadmin: system topics (305), unused data (306, 316, 329). Requests 306 and 329 do nothing on this
-broker, because its consume queues are rebuilt at each start and its messages do not expire. Request 908 does nothing,
-because a slave has no second copy of the master's metadata.
+More requests of mqadmin: consume queues (321), store times (303), every group's progress (317), all producers (328),
+system topics (305), unused data (306, 316, 329), half messages that were given up (323). Requests 306 and 329 do
+nothing on this broker, because its consume queues are rebuilt at each start and its messages do not expire. Request 908
+does nothing, because a slave has no second copy of the master's metadata.
 
 Upstream: `AdminBrokerProcessor`; keys of the runtime table: codes.md section 5.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ....remoting.bodies import client as bodies
+from ....remoting.bodies.admin import (
+    ConsumeQueueData,
+    ConsumeStatsList,
+    CreateTopicListRequestBody,
+    ProducerInfo,
+    ProducerTableInfo,
+    QueryConsumeQueueResponseBody,
+    QueryConsumeTimeSpanBody,
+    QueueTimeSpan,
+    SubscriptionGroupList,
+)
 from ....remoting.bodies.route import KVTable, TopicConfig, TopicList
 from ....remoting.codes import ResponseCode
 from ....remoting.command import RemotingCommand
 from ....remoting.headers import broker as headers
 from ....remoting.message import MessageQueue
+from ....remoting.message_id import parse_offset_msg_id
 from ....remoting.node.profile import Profile
 from ....remoting.properties import format_properties, parse_properties
 from ....remoting.transport import Connection
@@ -26,8 +39,11 @@ from ..config import BrokerConfig
 from ..groups import is_group_name
 from ..services import Services, refuse
 from ..topics import topic_name_error
+from ..transactions import Transactions
 
 MAX_QUEUE_NUMS = 65_536
+MAX_ENTRIES = 1024
+"""The most entries of a consume queue in one answer."""
 _VERSIONS = {Profile.V4_9: "V4_9_8", Profile.V5_X: "V5_3_3"}
 _OF_THE_MASTER = "Can't modify topic or subscription group from slave broker, please execute it from master broker."
 _PERMS = frozenset(range(8))
@@ -49,8 +65,9 @@ class AdminProcessor:
         reconfigured: Callable[[BrokerConfig], None],
         started_ms: int,
         delay_offsets: Callable[[], bytes],
+        transactions: Transactions,
     ) -> None:
-        self._services = services
+        self._services, self._transactions = services, transactions
         self._delay_offsets = delay_offsets
         self._reconfigured = reconfigured
         self._started_ms = started_ms
@@ -72,10 +89,22 @@ class AdminProcessor:
             topic_sys_flag=header.topic_sys_flag or 0,
             order=header.order,
         )
-        if (error := self._topic_error(topic)) is not None:
+        return self._put_topics(connection, (topic,))
+
+    def create_topics(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """Request 18: create several topics, or none if one of them is invalid."""
+        if self._services.config.is_slave:
+            return refuse(ResponseCode.SYSTEM_ERROR, _OF_THE_MASTER)
+        return self._put_topics(connection, CreateTopicListRequestBody.decode(request.body).topic_config_list)
+
+    def _put_topics(self, connection: Connection, topics: Sequence[TopicConfig]) -> RemotingCommand:
+        services = self._services
+        error = next(filter(None, map(self._topic_error, topics)), None)
+        if error is not None:
             return services.invalid(error)
-        services.topics.put(topic, now_ms=services.now_ms)
-        services.context.log.info("updateAndCreateTopic called by %s: %s", connection.remote_address, topic)
+        for topic in topics:
+            services.topics.put(topic, now_ms=services.now_ms)
+            services.context.log.info("updateAndCreateTopic called by %s: %s", connection.remote_address, topic)
         return RemotingCommand.response()
 
     def _topic_error(self, topic: TopicConfig) -> str | None:
@@ -140,12 +169,22 @@ class AdminProcessor:
         """Request 200: create or change one consumer group."""
         if self._services.config.is_slave:
             return refuse(ResponseCode.SYSTEM_ERROR, _OF_THE_MASTER)
-        group = bodies.SubscriptionGroupConfig.decode(request.body)
-        if not is_group_name(group.group_name):
-            return self._services.invalid(f"The specified group {group.group_name[:130]!r} is not a group's name")
-        if not 0 <= group.retry_queue_nums <= MAX_QUEUE_NUMS:
-            return self._services.invalid(f"retryQueueNums {group.retry_queue_nums} is not 0 to {MAX_QUEUE_NUMS}")
-        self._services.groups.put(group, now_ms=self._services.now_ms)
+        return self._put_groups((bodies.SubscriptionGroupConfig.decode(request.body),))
+
+    def update_groups(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
+        """Request 225: create or change several groups, or none if one of them is invalid."""
+        if self._services.config.is_slave:
+            return refuse(ResponseCode.SYSTEM_ERROR, _OF_THE_MASTER)
+        return self._put_groups(SubscriptionGroupList.decode(request.body).group_config_list)
+
+    def _put_groups(self, groups: Sequence[bodies.SubscriptionGroupConfig]) -> RemotingCommand:
+        for group in groups:
+            if not is_group_name(group.group_name):
+                return self._services.invalid(f"The specified group {group.group_name[:130]!r} is not a group's name")
+            if not 0 <= group.retry_queue_nums <= MAX_QUEUE_NUMS:
+                return self._services.invalid(f"retryQueueNums {group.retry_queue_nums} is not 0 to {MAX_QUEUE_NUMS}")
+        for group in groups:
+            self._services.groups.put(group, now_ms=self._services.now_ms)
         return RemotingCommand.response()
 
     def all_groups(self, _: Connection, __: RemotingCommand) -> RemotingCommand:
@@ -289,6 +328,109 @@ class AdminProcessor:
         }
         return RemotingCommand.response(body=KVTable(table=table).encode())
 
+    # What it looks into
+
+    def consume_queue(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
+        """Request 321: a consume queue's entries from an index on, and the group's subscription if the group is
+        online."""
+        header = headers.QueryConsumeQueueRequestHeader.from_ext_fields(request.ext_fields)
+        store, topic, queue_id = self._services.store, header.topic, header.queue_id
+        if queue_id not in store.queue_ids(topic):
+            return refuse(ResponseCode.SYSTEM_ERROR, f"{queue_id}@{topic} is not exist!")
+        subscription, filter_data = None, None
+        if header.consumer_group:
+            consumers = self._services.clients.consumers.get(header.consumer_group)
+            subscription = None if consumers is None else consumers.subscriptions.get(topic)
+            filter_data = f"{header.consumer_group}@{topic} is not online!" if subscription is None else "null"
+        first, end = store.min_offset(topic, queue_id), store.max_offset(topic, queue_id)
+        if not first <= header.index < end:
+            return RemotingCommand.response(remark=f"Index {header.index} of {queue_id}@{topic} is not exist!")
+        entries = (
+            store.entry(topic, queue_id, offset)
+            for offset in range(header.index, min(end, header.index + min(header.count, MAX_ENTRIES)))
+        )
+        data = tuple(
+            ConsumeQueueData(physic_offset=entry[0], physic_size=entry[1], tags_code=entry[2])
+            for entry in entries
+            if entry is not None
+        )
+        body = QueryConsumeQueueResponseBody(
+            subscription_data=subscription,
+            filter_data=filter_data,
+            queue_data=data,
+            max_queue_index=end,
+            min_queue_index=first,
+        )
+        return RemotingCommand.response(body=body.encode())
+
+    def time_span(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
+        """Request 303: for each queue, when its first, last and last consumed messages were stored, and how long its
+        next unconsumed message has waited."""
+        header = headers.QueryConsumeTimeSpanRequestHeader.from_ext_fields(request.ext_fields)
+        services, store, name = self._services, self._services.store, header.topic
+        topic = services.topics.get(name)
+        if topic is None:
+            return refuse(ResponseCode.TOPIC_NOT_EXIST, f"topic[{name}] not exist")
+        spans = []
+        for queue_id in range(topic.write_queue_nums):
+            end, committed = store.max_offset(name, queue_id), services.offsets.query(header.group, name, queue_id)
+            first_ms = store.store_time(name, queue_id, store.min_offset(name, queue_id))
+            waits = committed < end
+            spans.append(
+                QueueTimeSpan(
+                    message_queue=services.queue(name, queue_id),
+                    min_time_stamp=first_ms,
+                    max_time_stamp=store.store_time(name, queue_id, end - 1),
+                    consume_time_stamp=store.store_time(name, queue_id, committed - 1) if committed > 0 else first_ms,
+                    delay_time=services.now_ms - store.store_time(name, queue_id, committed) if waits else 0,
+                )
+            )
+        body = QueryConsumeTimeSpanBody(consume_time_span_set=tuple(spans))
+        return RemotingCommand.response(body=body.encode())
+
+    def all_consume_stats(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
+        """Request 317: how far each group has consumed each of its topics (`isOrder`: ordered topics only)."""
+        header = headers.GetConsumeStatsInBrokerHeader.from_ext_fields(request.ext_fields)
+        services = self._services
+        every, behind, in_flight = [], 0, 0
+        for group in services.groups.table:
+            found = []
+            for name in services.offsets.topics_of(group):
+                topic, consumers = services.topics.get(name), services.clients.consumers.get(group)
+                if topic is None or (header.is_order and not topic.order):
+                    continue
+                if consumers is not None and consumers.subscriptions and name not in consumers.subscriptions:
+                    continue
+                table = self._offsets(group, name, topic.write_queue_nums)
+                behind += sum(one.broker_offset - one.consumer_offset for one in table.values())
+                in_flight += sum((one.pull_offset or 0) - one.consumer_offset for one in table.values())
+                found.append(bodies.ConsumeStats(offset_table=table))
+            every.append({group: tuple(found)})
+        body = ConsumeStatsList(
+            consume_stats_list=tuple(every),
+            broker_addr=str(services.address),
+            total_diff=behind,
+            total_inflight_diff=in_flight if self._services.config.is_5x else None,
+        )
+        return RemotingCommand.response(body=body.encode())
+
+    def all_producers(self, _: Connection, __: RemotingCommand) -> RemotingCommand:
+        """Request 328: all connected producers, by group."""
+        groups = {
+            group: tuple(
+                ProducerInfo(
+                    client_id=client.client_id,
+                    remote_ip=f"/{client.channel.remote_address}",  # as Java writes a socket's address
+                    language=None if client.language is None else client.language.name,
+                    version=client.version,
+                    last_update_timestamp=client.seen_ms,
+                )
+                for client in clients.values()
+            )
+            for group, clients in self._services.clients.producers.items()
+        }
+        return RemotingCommand.response(body=ProducerTableInfo(data=groups).encode())
+
     def system_topics(self, _: Connection, __: RemotingCommand) -> RemotingCommand:
         """Request 305: the broker's system topics."""
         topics = tuple(sorted(self._services.topics.system_topics))
@@ -306,6 +448,16 @@ class AdminProcessor:
         for topic in services.store.topics():
             if topic not in services.topics and not services.topics.is_system(topic):
                 services.store.delete_topic(topic)
+        return RemotingCommand.response()
+
+    def resume_check(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
+        """Request 323: check a half message again that the broker gave up after transactionCheckMax checks."""
+        header = headers.ResumeCheckHalfMessageRequestHeader.from_ext_fields(request.ext_fields)
+        stored = self._services.store.look(parse_offset_msg_id(header.msg_id or "")[1])
+        if stored is None:
+            remark = "Exception was thrown when putting message back to RMQ_SYS_TRANS_HALF_TOPIC."
+            return refuse(ResponseCode.SYSTEM_ERROR, remark)
+        self._transactions.resume(stored)
         return RemotingCommand.response()
 
 

@@ -52,6 +52,7 @@ class BrokerProcessor:
             reconfigured=reconfigured,
             started_ms=started_ms,
             delay_offsets=schedule.encode,
+            transactions=self.half_messages,
         )
         query, calls, reply = QueryProcessor(services), ConsumerCalls(services), ReplyProcessor(services, send)
         pull, client, transaction = self.pull, self.clients, self.transactions
@@ -98,15 +99,25 @@ class BrokerProcessor:
             code.GET_BROKER_CONFIG: admin.get_config,
             code.GET_BROKER_RUNTIME_INFO: admin.runtime_info,
             code.INVOKE_BROKER_TO_RESET_OFFSET: calls.reset_offset,
+            code.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: calls.consumer_status,
             code.GET_CONSUMER_RUNNING_INFO: calls.running_info,
+            code.CONSUME_MESSAGE_DIRECTLY: calls.consume_directly,
+            code.QUERY_CONSUME_TIME_SPAN: admin.time_span,
             code.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: admin.system_topics,
             code.CLEAN_EXPIRED_CONSUMEQUEUE: admin.nothing_to_do,
             code.CLEAN_UNUSED_TOPIC: admin.clean_unused_topics,
+            code.GET_BROKER_CONSUME_STATS: admin.all_consume_stats,
+            code.QUERY_CONSUME_QUEUE: admin.consume_queue,
+            code.RESUME_CHECK_HALF_MESSAGE: admin.resume_check,
+            code.GET_ALL_PRODUCER_INFO: admin.all_producers,
             code.DELETE_EXPIRED_COMMITLOG: admin.nothing_to_do,
         }
         if services.config.is_5x:
             self._methods[code.NOTIFY_MIN_BROKER_ID_CHANGE] = members.notified
             self._methods[code.LITE_PULL_MESSAGE] = pull.pull  # 4.9 knows no such requests
+            self._methods[code.UPDATE_AND_CREATE_TOPIC_LIST] = admin.create_topics
+            self._methods[code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST] = admin.update_groups
+            self._methods[code.GET_BROKER_HA_STATUS] = log.status
             self._methods[code.RESET_MASTER_FLUSH_OFFSET] = admin.nothing_to_do
 
     def __call__(self, connection: Connection, request: RemotingCommand) -> Answer:

@@ -7,6 +7,7 @@ import pytest
 
 from nemesrv.chaos.experiment.virtual.loop import WALL_ORIGIN_MS
 from nemesrv.remoting import fastjson
+from nemesrv.remoting.bodies.admin import CreateTopicListRequestBody, SubscriptionGroupList
 from nemesrv.remoting.bodies.client import (
     ConsumerConnection,
     ConsumerData,
@@ -27,6 +28,7 @@ from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.message import MessageQueue, StoredMessage
 from nemesrv.remoting.message_properties import format_properties
+from nemesrv.remoting.node.profile import Profile
 from nemesrv.remoting.properties import parse_properties
 from nemesrv.remoting.transport import RemotingClient
 
@@ -405,9 +407,29 @@ async def test_everything_waits_for_nobody_when_the_broker_stops(world: World) -
     assert world.clock.monotonic_s() - begin < 1
 
 
-async def test_4_9_knows_no_metadata_of_slaves(world: World) -> None:
+async def test_several_topics_and_groups_are_made_at_once_or_none_of_them(world: World) -> None:
+    broker = await world.broker(profile=Profile.V5_X)
+
+    async def answers(*names: str) -> list[int]:
+        topics = CreateTopicListRequestBody(topic_config_list=tuple(TopicConfig(topic_name=n) for n in names))
+        groups = SubscriptionGroupList(group_config_list=tuple(SubscriptionGroupConfig(group_name=n) for n in names))
+        lists = {
+            RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: topics,
+            RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: groups,
+        }
+        return [(await world.ask(code, body=asked.encode())).code for code, asked in lists.items()]
+
+    assert await answers("one", "no name!") == [ResponseCode.INVALID_PARAMETER] * 2
+    assert "one" not in broker.services.topics
+    assert "one" not in broker.services.groups.table
+    assert await answers("one", "two") == [ResponseCode.SUCCESS] * 2
+    assert all(name in broker.services.topics and name in broker.services.groups.table for name in ("one", "two"))
+
+
+async def test_4_9_knows_no_lists_and_no_state_of_slaves(world: World) -> None:
     await world.broker()
-    assert (await world.ask(RequestCode.RESET_MASTER_FLUSH_OFFSET)).code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+    for code in (18, 225, 907, 908):
+        assert (await world.ask(code)).code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
 
 
 EXPORTED = (

@@ -3,17 +3,27 @@
 import asyncio
 from typing import Any
 
+import pytest
+
 from nemesrv.remoting import fastjson
-from nemesrv.remoting.bodies.admin import ResetOffsetBody
+from nemesrv.remoting.bodies.admin import (
+    ConsumeStatsList,
+    GetConsumerStatusBody,
+    ProducerTableInfo,
+    QueryConsumeQueueResponseBody,
+    QueryConsumeTimeSpanBody,
+    ResetOffsetBody,
+)
 from nemesrv.remoting.bodies.client import ConsumerData, HeartbeatData, ProducerData, SubscriptionData
 from nemesrv.remoting.bodies.route import TopicList
 from nemesrv.remoting.codes import LanguageCode, RequestCode, ResponseCode
 from nemesrv.remoting.command import RemotingCommand
-from nemesrv.remoting.message import MessageQueue
+from nemesrv.remoting.message import MessageQueue, StoredMessage
 from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.profile import Profile
+from nemesrv.remoting.topics import TRANSACTION_DISCARD_TOPIC
 
-from .world import World
+from .world import PROFILES, World
 
 ZERO = MessageQueue("orders", "broker-a", 0)
 
@@ -130,12 +140,62 @@ async def test_a_consumer_is_asked_through_its_broker(world: World) -> None:
     answer = await world.ask(RequestCode.GET_CONSUMER_RUNNING_INFO, fields)
     assert (answer.code, answer.remark, answer.body) == (0, "here", b"running")
     assert consumer.asked.pop().ext_fields == {key: str(value) for key, value in fields.items()}
+    (stored,) = StoredMessage.decode_all((await world.pull(1, maxMsgNums=1)).body)
+    fields = {"consumerGroup": "g", "clientId": "one", "msgId": stored.offset_msg_id}
+    assert (await world.ask(RequestCode.CONSUME_MESSAGE_DIRECTLY, fields)).body == b"running"
+    asked = consumer.asked.pop()
+    assert (asked.ext_fields or {})["brokerName"] == "broker-a"
+    assert StoredMessage.decode_all(asked.body) == [stored]
     consumer.answer = None
     fields = {"consumerGroup": "g", "clientId": "one"}
     silent = await world.ask(RequestCode.GET_CONSUMER_RUNNING_INFO, fields)
     assert silent.code == ResponseCode.CONSUME_MSG_TIMEOUT
     gone = await world.ask(RequestCode.GET_CONSUMER_RUNNING_INFO, {**fields, "clientId": "two"})
     assert gone.remark == "The Consumer <g> <two> not online"
+
+
+async def test_where_consumers_are_is_asked_of_each(world: World) -> None:
+    await with_messages(world)
+    fields = {"topic": "orders", "group": "g"}
+    nobody = await world.ask(RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, fields)
+    assert nobody.remark == "No Any Consumer online in the consumer group: [g]"
+    own = GetConsumerStatusBody(message_queue_table={ZERO: 3})
+    consumer = Consumer(world, RemotingCommand.response(body=own.encode()))
+    await consumer.start()
+    answer = await world.ask(RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, fields)
+    assert GetConsumerStatusBody.decode(answer.body).consumer_table == {"one": {ZERO: 3}}
+    assert consumer.asked.pop().code == RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+async def test_queues_progress_and_producers_are_shown(world: World, profile: Profile) -> None:
+    await with_messages(world, profile=profile)
+    await Consumer(world).start()
+    await commit(world, 2)
+    await world.pull(2, maxMsgNums=1)
+    fields = {"topic": "orders", "queueId": 0, "index": 1, "count": 2, "consumerGroup": "g"}
+    queue = QueryConsumeQueueResponseBody.decode((await world.ask(RequestCode.QUERY_CONSUME_QUEUE, fields)).body)
+    assert (queue.min_queue_index, queue.max_queue_index) == (0, 5)
+    assert len(queue.queue_data or ()) == 2
+    assert queue.subscription_data is not None
+    beyond = await world.ask(RequestCode.QUERY_CONSUME_QUEUE, {**fields, "index": 5})
+    assert (beyond.code, beyond.remark) == (ResponseCode.SUCCESS, "Index 5 of 0@orders is not exist!")
+    none = await world.ask(RequestCode.QUERY_CONSUME_QUEUE, {**fields, "queueId": 3})
+    assert none.code == ResponseCode.SYSTEM_ERROR
+    stats = ConsumeStatsList.decode((await world.ask(RequestCode.GET_BROKER_CONSUME_STATS, {"isOrder": False})).body)
+    ((one,),) = [groups["g"] for groups in stats.consume_stats_list if "g" in groups]
+    assert (one.offset_table[ZERO].broker_offset, one.offset_table[ZERO].consumer_offset) == (5, 2)
+    assert (stats.total_diff, stats.total_inflight_diff) == (3, None if profile is Profile.V4_9 else 1)
+    ordered = await world.ask(RequestCode.GET_BROKER_CONSUME_STATS, {"isOrder": True})
+    assert ConsumeStatsList.decode(ordered.body).total_diff == 0
+    producers = ProducerTableInfo.decode((await world.ask(RequestCode.GET_ALL_PRODUCER_INFO)).body)
+    assert [info.client_id for info in producers.data["p"]] == ["one"]
+    assert producers.data["p"][0].remote_ip.startswith("/127.0.0.1:")
+    answer = await world.ask(RequestCode.QUERY_CONSUME_TIME_SPAN, {"topic": "orders", "group": "g"})
+    (span,) = QueryConsumeTimeSpanBody.decode(answer.body).consume_time_span_set
+    assert span.max_time_stamp - span.min_time_stamp == pytest.approx(4000, abs=50)
+    assert span.consume_time_stamp - span.min_time_stamp == pytest.approx(1000, abs=50)
+    assert span.delay_time == pytest.approx(3000, abs=50)
 
 
 async def test_what_is_not_used_is_tidied_up(world: World) -> None:
@@ -152,3 +212,17 @@ async def test_what_is_not_used_is_tidied_up(world: World) -> None:
         assert "orders" in broker.store.topics()
         assert (await world.ask(code)).code == ResponseCode.SUCCESS
     assert "orders" not in broker.store.topics()
+
+
+async def test_a_half_message_that_was_set_aside_is_asked_about_again(world: World) -> None:
+    await world.broker(transaction_check_max=1, transaction_check_interval=10_000)
+    properties = "TRAN_MSG\x01true\x02PGROUP\x01p\x02UNIQ_KEY\x01U\x02"
+    await world.send(properties=properties, born_timestamp=world.clock.now_ms())
+    await asyncio.sleep(25)
+    (stored,) = StoredMessage.decode_all((await world.pull(topic=TRANSACTION_DISCARD_TOPIC)).body)
+    asked = Consumer(world)
+    await asked.start()
+    fields = {"msgId": stored.offset_msg_id}
+    assert (await world.ask(RequestCode.RESUME_CHECK_HALF_MESSAGE, fields)).code == ResponseCode.SUCCESS
+    await asyncio.sleep(10)
+    assert [request.code for request in asked.asked] == [RequestCode.CHECK_TRANSACTION_STATE]

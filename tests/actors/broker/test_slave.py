@@ -7,9 +7,11 @@ import pytest
 
 from nemesrv.actors.broker.commit_log import StoreError
 from nemesrv.actors.broker.config import BrokerConfig
+from nemesrv.actors.broker.replication import Flow
 from nemesrv.actors.broker.server import Broker
 from nemesrv.actors.broker.store import MessageStore
 from nemesrv.actors.errors import ConfigError
+from nemesrv.remoting.bodies.admin import HARuntimeInfo
 from nemesrv.remoting.bodies.register import TopicConfigSerializeWrapper
 from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.command import RemotingCommand
@@ -115,6 +117,34 @@ async def test_a_slave_stores_nothing_that_a_client_sends_and_changes_nothing_by
     assert "slave" in (deleted.remark or "")
     assert both.slave.store.max_physical_offset == 0
     assert "orders" in both.slave.services.topics
+
+
+async def test_each_says_how_far_the_slave_is_behind(world: World) -> None:
+    await pair(world, profile=Profile.V5_X)
+    await world.create_topic()
+    await world.send(b"copied")
+    await world.clock.sleep(11)
+    told = (await world.ask(RequestCode.GET_BROKER_HA_STATUS)).body
+    at_master = HARuntimeInfo.decode(told)
+    at_slave = HARuntimeInfo.decode((await world.ask(RequestCode.GET_BROKER_HA_STATUS, port=SLAVE)).body)
+    (slave,) = at_master.ha_connection_info
+    assert at_master.master
+    assert at_master.in_sync_slave_nums == 1
+    assert slave.in_sync
+    assert (slave.slave_ack_offset, slave.diff) == (at_master.master_commit_log_max_offset, 0)
+    assert slave.slave_ack_offset > 0
+    assert not at_slave.master
+    client = at_slave.ha_client_runtime_info
+    assert (client.master_addr, client.max_offset) == ("127.0.0.1:10911", slave.slave_ack_offset)
+    assert client.last_write_timestamp > 0
+    assert client.activated
+
+
+def test_the_bytes_of_a_second_are_those_of_the_one_before() -> None:
+    flow = Flow()
+    flow.add(100, 5.1)
+    flow.add(20, 5.9)
+    assert [flow.in_second(at_s) for at_s in (5.95, 6.0, 6.9, 7.0)] == [0, 120, 120, 0]
 
 
 async def test_topics_groups_and_offsets_follow_the_master_each_10_s(world: World) -> None:
