@@ -33,8 +33,8 @@ def broker_period_s(profile: Profile) -> float:
 class _Get(asyncio.Protocol):
     """One request. `answer` is all that came until the server closed."""
 
-    def __init__(self, host: Address, path: str) -> None:
-        self._request = f"GET {path} HTTP/1.0\r\nHost: {host}\r\n\r\n".encode()
+    def __init__(self, host: Address) -> None:
+        self._request = f"GET {PATH} HTTP/1.0\r\nHost: {host}\r\n\r\n".encode()
         self._parts: list[bytes] = []
         self.answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self.transport: asyncio.Transport | None = None
@@ -53,12 +53,12 @@ class _Get(asyncio.Protocol):
             self.answer.set_result(b"".join(self._parts))
 
 
-async def first_line(context: NodeContext, server: Address, path: str = PATH) -> str | None:
+async def _first_line(context: NodeContext, server: Address) -> str | None:
     """Ask the address server. Returns the first line of its answer; without an answer, logs a line and returns None."""
     made = None
     try:
         async with context.clock.timeout(TIMEOUT_S):
-            made = await context.network.connect(server, lambda: _Get(server, path))
+            made = await context.network.connect(server, lambda: _Get(server))
             assert isinstance(made, _Get)
             answer = await made.answer
     except (ConnectError, TimeoutError) as exc:
@@ -86,7 +86,7 @@ class TopAddressing:
 
     async def fetch(self) -> tuple[Address, ...] | None:
         """Return the list of NameServers if the server's answer differs from the server's last answer; else None."""
-        text = await first_line(self._context, self._server)
+        text = await _first_line(self._context, self._server)
         if not text or text == self._last:
             return None
         try:

@@ -22,13 +22,8 @@ from ..errors import ConfigError
 from .tables import BROKER_CHANNEL_EXPIRED_MS, RouteOptions
 
 PROFILE_KEY = "profile"
-ADDR_KEY, DOMAIN_KEY, SUBGROUP_KEY = (
-    "rocketmq.namesrv.addr",
-    "rocketmq.namesrv.domain",
-    "rocketmq.namesrv.domain.subgroup",
-)
-_SYSTEM_PROPERTIES = frozenset({ADDR_KEY, DOMAIN_KEY, SUBGROUP_KEY})
-"""In Java these are no settings of the NameServer but of its JVM; `clusterTest` reads them."""
+_NOT_HERE = frozenset({"clusterTest", "enableControllerInNamesrv"})
+"""Features that a setting switches on in RocketMQ, and that this NameServer does not have."""
 _ALWAYS_BLACK = frozenset({"configBlackList", "configStorePath", "kvConfigPath", "rocketmqHome"})
 
 
@@ -181,7 +176,7 @@ class NamesrvConfig:
     def unknown_key_lines(self, source: str) -> list[str]:
         """Return a sentence for each unknown key of the settings file, with the most similar known key."""
         lines = []
-        for key in (k for k in self.extra if k not in _SYSTEM_PROPERTIES):
+        for key in self.extra:
             near = difflib.get_close_matches(key, known_keys(self.profile), 1)
             hint = f", did you mean {near[0]}?" if near else ""
             lines.append(f"{source}: {key} is no setting of a {self.profile.value} NameServer and is ignored{hint}")
@@ -210,7 +205,7 @@ def _parse(source: str, key: str, value: str, profile: Profile) -> object:
     if setting.type == "bool":
         if value.lower() not in ("true", "false"):
             raise ConfigError(source, key, value, "true or false")
-        if value.lower() == "true" and key == "enableControllerInNamesrv":
+        if value.lower() == "true" and key in _NOT_HERE:
             raise ConfigError(source, key, value, "false: this NameServer does not have that feature")
         return value.lower() == "true"
     if setting.type == "int":

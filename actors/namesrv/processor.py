@@ -13,7 +13,7 @@ Upstream: `DefaultRequestProcessor`, `ClientRequestProcessor` (5.x), tags rocket
 
 import logging
 import zlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -113,9 +113,7 @@ class DefaultRequestProcessor:
             }
         return methods
 
-    def __call__(
-        self, caller: Caller, request: RemotingCommand
-    ) -> RemotingCommand | Awaitable[RemotingCommand | None] | None:
+    def __call__(self, caller: Caller, request: RemotingCommand) -> RemotingCommand | None:
         """The response; None where RocketMQ does not answer. No request of a peer makes it raise."""
         method = self._methods.get(request.code)
         if method is None:
@@ -126,14 +124,11 @@ class DefaultRequestProcessor:
         try:
             return method(caller, request)
         except HeaderError as exc:
-            return self.refused_field(exc)
+            self._log.error("Failed field [%s] decoding", exc.field)
+            return _refused(str(exc))
         except ProtocolError as exc:
             self._log.error("process request exception, remoteAddr: %s: %s", caller.remote_address, exc)
             return _refused(f"{type(exc).__name__}: {exc}")
-
-    def refused_field(self, exc: HeaderError) -> RemotingCommand:
-        self._log.error("Failed field [%s] decoding", exc.field)
-        return _refused(str(exc))
 
     def take_dropped(self) -> list[Dropped]:
         """Return the brokers that requests have removed since the last call of `take_dropped`."""

@@ -10,8 +10,7 @@ Upstream: `NamesrvController`, `BrokerHousekeepingService`, `BatchUnregistration
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from functools import partial
+from collections.abc import Coroutine, Iterable
 from pathlib import Path
 
 from ...remoting.bodies.route import canonical
@@ -31,7 +30,6 @@ from ..standalone import LineLogger
 from .config import NamesrvConfig
 from .kv_config import KVConfig
 from .processor import Caller, DefaultRequestProcessor
-from .product_environment import ClusterTestRequestProcessor, FetchAddresses, ProductEnvironment
 from .route_cache import RouteCache, may_be_route_request
 from .route_table import RouteTable
 from .tables import Dropped, DropReason, MinBrokerIdChanged
@@ -74,16 +72,7 @@ NOTIFY_TIMEOUT_S = 0.3
 class NameServer:
     """One NameServer. Planted defects of the self-test replace the instance's `_expire_brokers` or `_channel_lost`."""
 
-    def __init__(
-        self,
-        context: NodeContext,
-        config: NamesrvConfig,
-        *,
-        listen: Address,
-        fetch_product: FetchAddresses | None = None,
-    ) -> None:
-        """`fetch_product` says where production's NameServers are, for a NameServer with `clusterTest`. None: nobody
-        knows."""
+    def __init__(self, context: NodeContext, config: NamesrvConfig, *, listen: Address) -> None:
         self._context, self._listen = context, listen
         self._log = context.log
         self._channels = ChannelLog(context.log)
@@ -91,12 +80,7 @@ class NameServer:
         self.table = RouteTable(config.profile, options=config.route_options, say=context.log.log, say_each=log_each)
         self.kv_config = KVConfig(_path(config.kv_config_path, context, "kvConfig.json"), say=context.log.log)
         self.cache = RouteCache()
-        self._product: ProductEnvironment | None = None
-        processor: Callable[..., DefaultRequestProcessor] = DefaultRequestProcessor
-        if config.cluster_test:
-            self._product = ProductEnvironment(context, self._dialling_end, fetch_product or _nobody_knows)
-            processor = partial(ClusterTestRequestProcessor, product=self._product)
-        self.processor = processor(
+        self.processor = DefaultRequestProcessor(
             config,
             table=self.table,
             kv_config=self.kv_config,
@@ -114,7 +98,7 @@ class NameServer:
             on_close=self._closed,
             idle_s=config.server_channel_max_idle_time_seconds,
             frame_max=config.constants.frame_max,
-            fast_path=None if config.cluster_test else self._fast_path,
+            fast_path=self._fast_path,
             witness=None if context.record is ignore else Witness(context.record, OF_ROUTES),
             language=LanguageCode.JAVA,
             version=config.profile.version,
@@ -139,9 +123,6 @@ class NameServer:
         return await self._server.listen(self._listen)
 
     async def start(self) -> None:
-        if self._product is not None:
-            await self._product.refresh()
-            self._spawn(self._product.keep_refreshing())
         self.processor.started_ms = self._context.clock.now_ms()
         self._spawn(self._scan())
         self._spawn(self._dump_kv_config())
@@ -164,9 +145,7 @@ class NameServer:
 
     # -- requests ----------------------------------------------------------------------------------------------------
 
-    def _handle(
-        self, connection: Connection, request: RemotingCommand
-    ) -> RemotingCommand | Awaitable[RemotingCommand | None] | None:
+    def _handle(self, connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
         response = self.processor(Caller(connection.id, connection.remote_address), request)
         self._settle(self.processor.take_dropped())
         return response
@@ -319,10 +298,6 @@ class NameServer:
                 log=self._log,
             )
         return self._client
-
-
-async def _nobody_knows() -> None:
-    return None
 
 
 def _path(configured: str, context: NodeContext, name: str) -> Path | None:

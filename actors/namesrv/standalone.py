@@ -1,23 +1,20 @@
 """One NameServer in this process, as `mqnamesrv` runs a NameServer: boot line on stdout, log on stderr, until a signal.
 
 The stand-alone NameServer needs no Ray. Settings that RocketMQ reads below ROCKETMQ_HOME come from the `-c` file or do
-not exist. Only one environment variable is read, NAMESRV_ADDR, and only with `clusterTest`. Log lines have the form and
-the fixed GMT+8 of RocketMQ's namesrv.log, so programs that read namesrv.log can read this log, too.
+not exist. Log lines have the form and the fixed GMT+8 of RocketMQ's namesrv.log, so programs that read namesrv.log can
+read this log, too.
 
 Upstream: `NamesrvStartup`.
 """
 
 import logging
-import os
 import resource
 from dataclasses import replace
 from pathlib import Path
 
 from ...remoting.node.network import Address
-from ...remoting.node.node import NodeContext
 from ...remoting.node.profile import Profile
 from ...remoting.node.this_machine import on_this_machine
-from ...remoting.top_addressing import first_line
 from ..standalone import (
     BAD_CONFIG,
     CANNOT_RUN,
@@ -30,13 +27,8 @@ from ..standalone import (
     run_until_done,
     stop_on_signal,
 )
-from .config import ADDR_KEY, DOMAIN_KEY, SUBGROUP_KEY, NamesrvConfig
-from .product_environment import FetchAddresses
+from .config import NamesrvConfig
 from .server import NameServer
-
-DEFAULT_DOMAIN = "jmenv.tbsite.net"
-DEFAULT_SUBGROUP = "nsaddr"
-DEFAULT_PORT = 8080
 
 FILES_MAX = 1_048_576
 
@@ -65,28 +57,6 @@ def load_config(config_file: str | None, listen_port: int | None) -> NamesrvConf
     return replace(config, config_store_path=str(Path(store_path).absolute()), kv_config_path=kv_path)
 
 
-def product_name_servers(config: NamesrvConfig, context: NodeContext) -> FetchAddresses:
-    """Return a function that gives the addresses of production's NameServers, for `clusterTest`: the list given at the
-    start, else the list of an HTTP address server.
-
-        GET http://<domain>/rocketmq/<subgroup>[-<unit>?nofix=1]   ->   "10.0.0.1:9876;10.0.0.2:9876"
-
-    The address server's three settings are system properties in Java (`-Drocketmq.namesrv.domain=...`); this NameServer
-    reads them from the `-c` file. `domain` can contain a port. Upstream: `MixAll.getWSAddr`.
-    """
-    told = config.extra.get(ADDR_KEY) or os.environ.get("NAMESRV_ADDR") or None
-    domain = config.extra.get(DOMAIN_KEY, DEFAULT_DOMAIN)
-    server = Address.parse(domain if ":" in domain else f"{domain}:{DEFAULT_PORT}")
-    path = f"/rocketmq/{config.extra.get(SUBGROUP_KEY, DEFAULT_SUBGROUP)}"
-    if config.product_env_name.strip():
-        path += f"-{config.product_env_name}?nofix=1"
-
-    async def fetch() -> str | None:
-        return told or await first_line(context, server, path)
-
-    return fetch
-
-
 async def _serve(config: NamesrvConfig, config_file: str | None, log: logging.Logger) -> int:
     _allow_many_files()
     # On the loopback unless bindAddress says otherwise: a NameServer believes whoever reaches it.
@@ -94,7 +64,7 @@ async def _serve(config: NamesrvConfig, config_file: str | None, log: logging.Lo
     context = on_this_machine("namesrv", log)
     stop = stop_on_signal()
     try:
-        server = NameServer(context, config, listen=listen, fetch_product=product_name_servers(config, context))
+        server = NameServer(context, config, listen=listen)
         address = await server.listen()
     except OSError as exc:
         advice = "stop what uses the port, or choose another with --listen-port"

@@ -1,6 +1,8 @@
 """A log line whose reported event is known."""
 
+import tomllib
 from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 from ...chaos.logs.stream import DAY_MS, RELATIVE_MS
@@ -38,75 +40,12 @@ class Line(NamedTuple):
         return _NEEDS.get(self.event, frozenset()) <= self.fields.keys()
 
 
-_TABLE = """\
-address_removed     address
-broker_boot         address broker
-broker_expired      address
-broker_offline      address
-broker_registered   address
-channel_active      address
-channel_destroyed
-channel_failed
-channel_idle
-channel_inactive    address
-client_created
-client_started
-client_stopped
-closed
-closed_on_timeout
-conflict_ignored    address broker old
-connect_failed
-connect_timeout
-connected           address
-connecting          address
-controller_elected  broker
-controller_followed
-controller_heard    broker
-controller_led
-controller_lost     broker
-consumer_connected
-consumer_expired    group
-election_told
-heartbeat
-live_removed        address
-master_address      address broker cluster old
-master_said
-name_removed        broker
-name_server_boot
-name_server_chosen  new old
-name_servers_said
-name_servers_set
-producer_connected
-producer_expired    group
-rebalanced
-register_failed     name_server
-registered          name_server
-request_timeout
-role_changes
-route_changed       new topic
-route_error
-scanned
-send_retried
-server_stopped
-server_stops
-setting             key value
-slave_sync_failed
-slave_synced
-topic_changed       row topic
-topic_created
-topic_deleted       broker topic
-topic_gone          topic
-topic_registered    row topic
-topic_removed       topic
-unregister_failed   name_server
-unregistered        name_server
-write_perm_added    broker
-write_perm_wiped    broker
-"""
-_NEEDS = {event: frozenset(fields) for event, *fields in map(str.split, _TABLE.splitlines())}
-"""The fields that each event needs, for events from which sources, clocks and rows are made."""
-
+_EVENTS = tomllib.loads(Path(__file__).with_name("events.toml").read_text(encoding="utf-8"))
+_NEEDS = {event: frozenset(about["needs"]) for event, about in _EVENTS.items() if "needs" in about}
 USED = frozenset(_NEEDS)
+"""The events from which sources, clocks and rows are made."""
+WRITTEN_BY: Mapping[str, str] = {event: about["by"] for event, about in _EVENTS.items() if "by" in about}
+"""Event to the only kind of program that writes it."""
 
 
 def starts(lines: Iterable[Line], keys: Collection[str], within_ms: float) -> list[int]:

@@ -15,41 +15,10 @@ from itertools import combinations
 from typing import NamedTuple
 
 from ...chaos.logs.reading import FileRead
-from .line import UNDATED_MS, Line
+from .line import UNDATED_MS, WRITTEN_BY, Line
 
 NAME_SERVER, BROKER, CLIENT, ELECTOR = "name_server", "broker", "client", "controller"
 
-_SAYS: dict[str, str] = {
-    **dict.fromkeys(
-        (
-            "name_server_boot", "broker_registered", "master_address", "topic_registered", "topic_changed",
-            "broker_expired", "scanned", "channel_destroyed", "address_removed", "name_removed", "live_removed",
-            "topic_removed", "topic_gone", "conflict_ignored", "min_broker_id_changed", "not_ready",
-        ),
-        NAME_SERVER,
-    ),
-    **dict.fromkeys(
-        (
-            "broker_boot", "registered", "register_failed", "registration_slow", "data_version_asked", "unregistered",
-            "unregister_failed", "heartbeat_failed", "topic_created", "topic_missing", "consumer_connected",
-            "producer_connected", "consumer_expired", "producer_expired", "offset_fixed", "data_version_failed",
-            "master_said", "slave_synced", "slave_sync_failed", "election_told", "role_changes",
-        ),
-        BROKER,
-    ),
-    **dict.fromkeys(
-        (
-            "client_created", "client_started", "client_stopped", "route_changed", "route_error", "rebalanced",
-            "broker_offline", "heartbeat", "send_retried",
-        ),
-        CLIENT,
-    ),
-    **dict.fromkeys(
-        ("controller_elected", "controller_followed", "controller_heard", "controller_led", "controller_lost"),
-        ELECTOR,
-    ),
-}  # fmt: skip
-"""Event to the only kind that writes it."""
 
 _NAMES: tuple[tuple[str, str], ...] = (
     (r"namesrv(?:_default|_traffic|_watermark)?", NAME_SERVER),
@@ -194,7 +163,7 @@ def _of_each_program(file: str, prefix: str, lines: list[Line]) -> dict[tuple[st
     write belongs to the writer of the line before it in its layout."""
 
     def program_of(line: Line) -> str:
-        kind = _SAYS.get(line.event, "")
+        kind = WRITTEN_BY.get(line.event, "")
         if kind in (BROKER, CLIENT) and line.writer == "java-server":
             return BROKER  # a broker has clients of its own
         return kind
@@ -240,12 +209,12 @@ def _once_each(lines: Iterable[Line]) -> list[Line]:
 def _votes(lines: Sequence[Line]) -> Counter[str]:
     """For each kind of program, the number of lines that only this kind writes. A controller scans like a
     NameServer."""
-    events = Counter(line.event for line in lines if line.event in _SAYS)
-    if any(_SAYS[event] == ELECTOR for event in events):
+    events = Counter(line.event for line in lines if line.event in WRITTEN_BY)
+    if any(WRITTEN_BY[event] == ELECTOR for event in events):
         del events["scanned"]
     votes: Counter[str] = Counter()
     for event, count in events.items():
-        votes[_SAYS[event]] += count
+        votes[WRITTEN_BY[event]] += count
     return votes
 
 

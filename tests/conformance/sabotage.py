@@ -448,14 +448,14 @@ def keeps_a_lost_broker(client: Client) -> None:
 def retries_where_it_failed(client: Client) -> None:
     if not isinstance(client.node, DefaultMQProducer):
         return  # it sends nothing
-    sender = client.node._sender
-    select = sender._select
+    producer = client.node
+    select = producer._select
 
     def same_again(publish: Any, last_broker_name: str | None, *, retry: bool = False) -> Any:
         queues = [select(publish, None, retry=retry) for _ in range(1 if last_broker_name is None else 32)]
         return next((queue for queue in queues if queue.broker_name == last_broker_name), queues[0])
 
-    sender._select = same_again  # type: ignore[method-assign]
+    producer._select = same_again  # type: ignore[method-assign]
 
 
 def is_right_for_ten_minutes(client: Client) -> None:

@@ -54,7 +54,7 @@ from ...oracle.choosing.start_choice import (
     detectable_bias,
     method,
     p_value,
-    plan,
+    power_of,
     starts_needed,
 )
 from ...oracle.client_profiles import Advance, Attempts, ClientProfile, Order, profile_of
@@ -271,7 +271,7 @@ def _told_by(first: _FirstChoices, bias: float) -> tuple[dict[str, Any], str]:
         return told, ""
     needed = starts_needed(n, bias=bias, power=POWER, alpha=ALPHA)
     found = detectable_bias(total, n, power=POWER, alpha=ALPHA)
-    power = round(plan(total, n, bias=bias, alpha=ALPHA).power, 4)
+    power = round(power_of(total, n, bias=bias, alpha=ALPHA), 4)
     told |= {
         "judged_by": method(total, n),
         "bias": bias,

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -52,20 +51,6 @@ _NEGLIGIBLE = 1e-18
 EXACT, CHI_SQUARE = "exact multinomial", "χ²"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What a number of starts can tell. `false_alarms`: how often an even choice is called uneven, at most `alpha`
-    when exact."""
-
-    name_servers: int
-    bias: float
-    alpha: float
-    starts: int
-    power: float
-    false_alarms: float
-    method: str
-
-
 def shares(name_servers: int, bias: float = 0.0) -> tuple[float, ...]:
     """The probability of each NameServer, the favoured one first. ValueError for a bias that cannot be."""
     even = 1 / name_servers
@@ -93,26 +78,15 @@ def p_value(counts: Sequence[int]) -> float:
 
 
 @lru_cache(maxsize=64)
-def plan(starts: int, name_servers: int, *, bias: float, alpha: float) -> Plan:
-    """What so many starts tell about a bias: power and false alarms. ValueError as `shares`."""
+def power_of(starts: int, name_servers: int, *, bias: float, alpha: float) -> float:
+    """How often so many starts find this bias; of a bias of 0, how often an even choice is called uneven. ValueError as
+    `shares`."""
     favoured = shares(name_servers, bias)
-    how = method(starts, name_servers)
     if name_servers == 1 or not starts:
-        power, size = 0.0, 0.0
-    elif how is EXACT:
-        squares = _critical_squares(starts, name_servers, alpha)
-        power, size = _tail(squares, starts, favoured), _tail(squares, starts, shares(name_servers))
-    else:
-        power, size = _simulated_power(starts, favoured, alpha), alpha
-    return Plan(
-        name_servers=name_servers,
-        bias=bias,
-        alpha=alpha,
-        starts=starts,
-        power=power,
-        false_alarms=size,
-        method=how,
-    )
+        return 0.0
+    if method(starts, name_servers) is EXACT:
+        return _tail(_critical_squares(starts, name_servers, alpha), starts, favoured)
+    return _simulated_power(starts, favoured, alpha)
 
 
 @lru_cache(maxsize=64)
@@ -134,7 +108,7 @@ def starts_found(name_servers: int, *, bias: float, power: float, alpha: float) 
     """`starts_needed`, worked out."""
 
     def enough(starts: int) -> bool:
-        return plan(starts, name_servers, bias=bias, alpha=alpha).power >= power
+        return power_of(starts, name_servers, bias=bias, alpha=alpha) >= power
 
     one = _noncentrality(1, name_servers, bias)
     low, high = 0, max(1, math.ceil(noncentrality_found(name_servers, power, alpha) / one))
@@ -162,11 +136,11 @@ def smallest_bias(starts: int, name_servers: int, *, power: float, alpha: float)
     if method(starts, name_servers) is not EXACT:
         return detectable_bias(starts, name_servers, power=power, alpha=alpha)
     low, high = 0.0, 1 - 1 / name_servers - 1e-6
-    if plan(starts, name_servers, bias=high, alpha=alpha).power < power:
+    if power_of(starts, name_servers, bias=high, alpha=alpha) < power:
         return None
     while high - low > 0.001:
         middle = (low + high) / 2
-        enough = plan(starts, name_servers, bias=middle, alpha=alpha).power >= power
+        enough = power_of(starts, name_servers, bias=middle, alpha=alpha) >= power
         low, high = (low, middle) if enough else (middle, high)
     return high
 

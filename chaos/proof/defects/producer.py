@@ -56,13 +56,13 @@ def _passing_over(node: ProducerNode, is_avoided: Callable[[str], bool]) -> None
     def select(publish: Publish, last_broker_name: str | None, *, retry: bool = False) -> MessageQueue:
         return publish.ring.next_that(lambda queue: not is_avoided(queue.broker_name)) or publish.ring.next()
 
-    replace_part(node.client._sender, "_select", select)
+    replace_part(node.client, "_select", select)
 
 
 def _at_failures(node: ProducerNode, note: Callable[[str], object]) -> None:
     """Calls `note` with the name of each broker at which a send fails."""
 
-    @around(node.client._sender, "_note_failure")
+    @around(node.client, "_note_failure")
     def note_too(note_failure: Any, error: RocketMQError, broker_name: str, begin_ms: int) -> None:
         note(broker_name)
         note_failure(error, broker_name, begin_ms)
@@ -81,7 +81,7 @@ def producer_excludes_for_ever(node: ProducerNode) -> None:
         return queue
 
     _at_failures(node, failed.add)
-    replace_part(node.client._sender, "_select", select)
+    replace_part(node.client, "_select", select)
 
 
 @planted(PRODUCER_0, "smoke", caught_by="living_are_used")
@@ -117,7 +117,7 @@ def producer_avoids_though_off(node: ProducerNode) -> None:
 def producer_calls_failures_sent(node: ProducerNode) -> None:
     """producers report a message as sent although the broker was not reached, or did not answer"""
 
-    @around(node.client._sender, "send_once")
+    @around(node.client, "_send_once")
     async def send_once_gladly(
         send_once: Any, request: SendRequest, record: SendRecord, queue: MessageQueue, timeout_ms: int
     ) -> Any:
@@ -133,15 +133,15 @@ def producer_calls_failures_sent(node: ProducerNode) -> None:
 def producer_sends_on_after_its_time(node: ProducerNode) -> None:
     """producers give each try of a send all of sendMsgTimeout, so that a send may take three times as long"""
     client = node.client
-    around(client._sender, "send")(lambda send, request, record, timeout_ms: send(request, record, 3 * timeout_ms))
-    replace_part(client._sender, "_cap", lambda left_ms, *, last: min(left_ms, client._config.send_msg_timeout_ms))
+    around(client, "_send")(lambda send, request, record, timeout_ms: send(request, record, 3 * timeout_ms))
+    replace_part(client, "_cap", lambda left_ms, *, last: min(left_ms, client._config.send_msg_timeout_ms))
 
 
 @planted(PRODUCERS, "broker-crash-late", caught_by="living_are_used")
 @may_find("availability recovery_time")
 def producer_has_one_try(node: ProducerNode) -> None:
     """producers give up a send after one try instead of three"""
-    with_settings(node.client._sender, "_config", retry_times_when_send_failed=0)
+    with_settings(node.client, "_config", retry_times_when_send_failed=0)
 
 
 @planted(PRODUCER_0, "sync-master", caught_by="living_are_used")
@@ -149,7 +149,7 @@ def producer_has_one_try(node: ProducerNode) -> None:
 def producer_sends_again_what_is_stored(node: ProducerNode) -> None:
     """a producer repeats a send that was stored by the master but by no slave, although
     retryAnotherBrokerWhenNotStoreOK is off"""
-    with_settings(node.client._sender, "_config", retry_another_broker_when_not_store_ok=True)
+    with_settings(node.client, "_config", retry_another_broker_when_not_store_ok=True)
 
 
 @planted(PRODUCER_0, "ordered", caught_by="living_are_used")
@@ -157,7 +157,7 @@ def producer_leaves_the_queue_of_a_key(node: ProducerNode) -> None:
     """a producer sends every 25th message of an ordered workload to the queue after the queue of its sharding key"""
     is_one = every(25)
 
-    @around(node.client._sender, "send_selected")
+    @around(node.client, "_send_selected")
     async def selected(send: Any, request: Any, record: Any, select: Any, timeout_ms: int) -> SendResult:
         further = int(is_one())
         after = lambda queues: queues[(queues.index(select(queues)) + further) % len(queues)]  # noqa: E731

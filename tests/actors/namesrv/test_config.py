@@ -51,9 +51,11 @@ def test_a_bad_value_is_named_with_file_key_value_and_what_is_allowed(key: str, 
     assert str(caught.value) == f"ns.conf: {key}={value} is not allowed; expected {allowed}"
 
 
-def test_the_controller_inside_a_5_x_name_server_is_refused_because_there_is_none() -> None:
+@pytest.mark.parametrize("key", ["clusterTest", "enableControllerInNamesrv"])
+def test_a_feature_that_this_name_server_does_not_have_is_refused(key: str) -> None:
+    assert NamesrvConfig.from_properties({"profile": "5.x", key: "false"})
     with pytest.raises(ConfigError, match="expected false: this NameServer does not have that feature"):
-        NamesrvConfig.from_properties({"profile": "5.x", "enableControllerInNamesrv": "true"})
+        NamesrvConfig.from_properties({"profile": "5.x", key: "true"})
 
 
 def test_a_5_x_setting_means_nothing_to_4_9() -> None:

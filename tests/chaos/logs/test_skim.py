@@ -15,7 +15,7 @@ from nemesrv.chaos.logs.skim import NOISE, Aside, Skim, taken
 from nemesrv.chaos.logs.stream import LogRow, Reader
 from nemesrv.operations.logs_to_rows.gather import _CHANNELS, USED, _peer, gather, hosts_in, lines_of_rows
 
-from .shapes import texts_of_clients, texts_of_servers
+from .shapes.texts import TEXTS
 
 LOGS = Path(__file__).parents[3] / "docs" / "incident-logs" / "broker-partition"
 CAME = "2026-11-20 20:17:{} INFO NettyServerCodecThread_3 - NETTY SERVER PIPELINE: {}\n"
@@ -70,13 +70,11 @@ def test_a_large_folder_is_read_the_same_with_strangers_put_aside(large: Path, t
     assert passed > 3_000
 
 
-@pytest.mark.parametrize("texts", [texts_of_servers, texts_of_clients])
+@pytest.mark.parametrize("of", TEXTS)
 @pytest.mark.parametrize("head", ["2026-11-20 20:17:34 INFO main - ", "2026-11-20 20:17:34,567 WARN RocketmqClient - "])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_of_every_known_text_the_same_row_comes(texts: object, head: str, end: str) -> None:
-    known = [
-        text for said in vars(texts).values() if isinstance(said, tuple | list | dict) for text in strings_in(said)
-    ]
+def test_of_every_known_text_the_same_row_comes(of: str, head: str, end: str) -> None:
+    known = strings_in(TEXTS[of])
     noise = f"{head}[persistAll] Group: g ClientId: c updateConsumeOffsetToBroker q 4{end}"
     data = "".join(f"{head}{text}{end}{noise}" for text in known if "\n" not in text).encode()
     with_it, rows, without, expected = both(data)
@@ -88,7 +86,7 @@ def test_of_every_known_text_the_same_row_comes(texts: object, head: str, end: s
 def strings_in(said: object) -> list[str]:
     if isinstance(said, str):
         return [said]
-    inner = said.values() if isinstance(said, dict) else said if isinstance(said, tuple | list) else ()
+    inner = said.values() if isinstance(said, dict) else said if isinstance(said, list) else ()
     return [text for one in inner for text in strings_in(one)]
 
 

@@ -18,8 +18,9 @@ from nemesrv.chaos.oracle.choosing.start_choice import (
     chi_square_limit,
     chi_square_tail,
     detectable_bias,
+    method,
     p_value,
-    plan,
+    power_of,
     shares,
     starts_needed,
 )
@@ -49,7 +50,7 @@ def test_the_p_value_is_the_sum_over_all_outcomes_at_least_as_uneven(counts: lis
 
 def test_many_counts_are_judged_by_the_chi_square_tail_of_the_tables() -> None:
     counts = [110, 90, 100, 95, 105, 100, 80, 120, 100]  # x = 10.5, 8 degrees
-    assert plan(900, 9, bias=BIAS, alpha=ALPHA).method == CHI_SQUARE
+    assert method(900, 9) == CHI_SQUARE
     assert p_value(counts) == pytest.approx(0.231670, abs=1e-6)
 
 
@@ -68,10 +69,9 @@ def test_a_bias_is_a_share_of_all_starts() -> None:
 
 def test_three_name_servers_need_813_starts_for_ten_points_at_alpha_one_in_a_thousand() -> None:
     needed = starts_needed(3, bias=BIAS, power=POWER, alpha=ALPHA)
-    made = plan(needed, 3, bias=BIAS, alpha=ALPHA)
-    assert (needed, made.method) == (813, EXACT)
-    assert made.power >= POWER > plan(needed - 1, 3, bias=BIAS, alpha=ALPHA).power
-    assert 0.9e-3 < made.false_alarms <= ALPHA
+    assert (needed, method(needed, 3)) == (813, EXACT)
+    assert power_of(needed, 3, bias=BIAS, alpha=ALPHA) >= POWER > power_of(needed - 1, 3, bias=BIAS, alpha=ALPHA)
+    assert 0.9e-3 < power_of(needed, 3, bias=0.0, alpha=ALPHA) <= ALPHA
     assert detectable_bias(needed, 3, power=POWER, alpha=ALPHA) == pytest.approx(BIAS, rel=0.03)
 
 
@@ -103,7 +103,7 @@ def test_the_exact_tail_of_many_starts_is_scipys(counts: list[int]) -> None:
     first = first[first.sum(axis=1) <= starts]
     outcomes = np.column_stack([first, starts - first.sum(axis=1)])
     uneven = outcomes[(outcomes * outcomes).sum(axis=1) >= squares]
-    assert plan(starts, n, bias=0.1, alpha=ALPHA).method == EXACT
+    assert method(starts, n) == EXACT
     assert p_value(counts) == pytest.approx(stats.multinomial(starts, [1 / n] * n).pmf(uneven).sum(), rel=1e-9)
 
 
@@ -111,7 +111,7 @@ def test_the_start_choice_needs_no_scipy() -> None:
     code = (
         "import sys\nsys.modules['scipy'] = None\nfrom nemesrv.chaos.oracle.choosing.start_choice import *\n"
         "p_value([4, 2, 1]), p_value([110, 90, 100, 95, 105, 100, 80, 120, 100])\n"
-        "plan(7, 3, bias=BIAS, alpha=ALPHA), plan(900, 9, bias=BIAS, alpha=ALPHA)\n"
+        "power_of(7, 3, bias=BIAS, alpha=ALPHA), power_of(900, 9, bias=BIAS, alpha=ALPHA)\n"
         "starts_needed(3, bias=0.3, power=0.9, alpha=1e-3), detectable_bias(7, 9, power=0.9, alpha=1e-3)\nprint('done')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
@@ -123,7 +123,7 @@ def test_the_start_choice_needs_no_scipy() -> None:
 def test_power_and_alpha_are_what_simulation_finds(name_servers: int) -> None:
     """100,000 experiments each; the bounds are five standard errors, the seed is fixed."""
     needed, tries = starts_needed(name_servers, bias=BIAS, power=POWER, alpha=ALPHA), 100_000
-    made = plan(needed, name_servers, bias=BIAS, alpha=ALPHA)
+    power, false_alarms = (power_of(needed, name_servers, bias=bias, alpha=ALPHA) for bias in (BIAS, 0.0))
     rng = np.random.default_rng(20261121 + name_servers)
 
     def called_uneven(bias: float) -> float:
@@ -134,8 +134,8 @@ def test_power_and_alpha_are_what_simulation_finds(name_servers: int) -> None:
         called = np.array([p_value(counts[index].tolist()) <= ALPHA for index in first])
         return float(called[where].mean())
 
-    assert called_uneven(BIAS) == pytest.approx(made.power, abs=5 * math.sqrt(0.99 * 0.01 / tries * 2))
-    assert called_uneven(0) == pytest.approx(made.false_alarms, abs=5 * math.sqrt(ALPHA / tries))
+    assert called_uneven(BIAS) == pytest.approx(power, abs=5 * math.sqrt(0.99 * 0.01 / tries * 2))
+    assert called_uneven(0) == pytest.approx(false_alarms, abs=5 * math.sqrt(ALPHA / tries))
 
 
 def first_choices(starts: int, bias: float, rng: random.Random) -> list[int]:
@@ -159,7 +159,7 @@ def test_our_own_selector_passes_and_a_bias_of_ten_points_is_found() -> None:
 
 def test_one_always_chosen_is_found_and_too_few_starts_find_nothing() -> None:
     assert p_value([20, 0, 0]) < 1e-6
-    assert plan(5, 3, bias=2 / 3, alpha=1e-6).power == 0.0
+    assert power_of(5, 3, bias=2 / 3, alpha=1e-6) == 0.0
     assert detectable_bias(5, 3, power=POWER, alpha=1e-6) is None
     assert starts_needed(3, bias=2 / 3, power=POWER, alpha=1e-6) == 14
     with pytest.raises(ValueError, match="cannot be found"):

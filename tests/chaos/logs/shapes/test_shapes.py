@@ -1,14 +1,17 @@
 """Each text that a program of RocketMQ's writes, of 4.9 and of 5.x, is the event that it tells of, with its fields."""
 
+from itertools import chain
+
 import pytest
 
 from nemesrv.chaos.logs.shapes import COUNTED, QUIET, SHAPES, edited_event_of, event_of, go_event_of, setting_of
-from tests.chaos.logs.shapes.texts_of_clients import CLIENTS, GO, OTHERS, QUIET_TEXTS
-from tests.chaos.logs.shapes.texts_of_servers import BROKERS, CHANNELS, CONTROLLERS, EARLIER, HERE, NAME_SERVER
+from tests.chaos.logs.shapes.texts import TEXTS
+
+CLIENTS = TEXTS["clients"]
 
 
 @pytest.mark.parametrize(
-    ("text", "event", "fields"), NAME_SERVER + CHANNELS + BROKERS + CLIENTS + OTHERS + EARLIER + CONTROLLERS
+    ("text", "event", "fields"), [*chain(*TEXTS["servers"].values()), *CLIENTS["java"], *CLIENTS["others"]]
 )
 def test_a_text_is_the_event_that_it_tells_of(text: str, event: str, fields: dict[str, str]) -> None:
     found = event_of(text)
@@ -17,7 +20,7 @@ def test_a_text_is_the_event_that_it_tells_of(text: str, event: str, fields: dic
     assert fields.items() <= found[1].items()
 
 
-@pytest.mark.parametrize(("text", "event", "fields"), GO)
+@pytest.mark.parametrize(("text", "event", "fields"), CLIENTS["go"])
 def test_a_message_of_go_has_its_values_as_fields(text: str, event: str, fields: dict[str, str]) -> None:
     found = go_event_of(text)
     assert found is not None
@@ -25,7 +28,7 @@ def test_a_message_of_go_has_its_values_as_fields(text: str, event: str, fields:
     assert fields.items() <= found[1].items()
 
 
-@pytest.mark.parametrize("text", QUIET_TEXTS)
+@pytest.mark.parametrize("text", CLIENTS["quiet"])
 def test_what_bears_nothing_is_understood_and_quiet(text: str) -> None:
     found = event_of(text)
     assert found is not None
@@ -82,4 +85,4 @@ def test_half_an_address_is_none(text: str) -> None:
 def test_spaces_too_many_are_no_matter() -> None:
     text = "  register  broker[0]  to name  server 10.0.0.9:9876   OK "
     event, fields = edited_event_of(text) or ("", {})
-    assert (event, fields["id"], fields["name_server"]) == ("registered", "0", HERE)
+    assert (event, fields["id"], fields["name_server"]) == ("registered", "0", "10.0.0.9:9876")
