@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import lru_cache, partial
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
-from .errors import LocalProtocolError
+from .errors import LocalProtocolError, RemoteProtocolError
 from .node.network import Address
 
 
@@ -43,6 +43,17 @@ def pack_ip(host: str) -> bytes:
 def offset_msg_id(store_host: Address, physical_offset: int) -> str:
     """Return the id with which a broker answers a send (`SendResult.offsetMsgId`)."""
     return (pack_host(store_host) + physical_offset.to_bytes(8, "big", signed=True)).hex().upper()
+
+
+def parse_offset_msg_id(text: str) -> tuple[Address, int]:
+    """Return store host and commit-log offset of an offset id. Raises RemoteProtocolError for any other text."""
+    try:
+        packed = bytes.fromhex(text)
+    except ValueError:
+        raise RemoteProtocolError(f"message id {text!r} is not hexadecimal") from None
+    if len(text) not in (32, 56) or 2 * len(packed) != len(text):
+        raise RemoteProtocolError(f"message id {text!r} is not of 32 or 56 hexadecimal characters")
+    return unpack_host(packed[:-8]), int.from_bytes(packed[-8:], "big", signed=True)
 
 
 def uniq_id(*, host: str, pid: int, loader_hash: int, now_ms: int, counter: int) -> str:

@@ -12,7 +12,7 @@ from nemesrv.remoting.compression import CompressionType
 from nemesrv.remoting.errors import LocalProtocolError, RemoteProtocolError
 from nemesrv.remoting.message import BLANK_MAGIC, Message, MessageQueue, StoredMessage
 from nemesrv.remoting.message_batch import BatchItem, decode_batch
-from nemesrv.remoting.message_id import UniqIdGenerator, offset_msg_id, uniq_id
+from nemesrv.remoting.message_id import UniqIdGenerator, offset_msg_id, parse_offset_msg_id, uniq_id
 from nemesrv.remoting.message_properties import (
     append_property,
     format_properties,
@@ -273,9 +273,15 @@ def test_queues_order_by_topic_broker_and_id():
 # --- ids ------------------------------------------------------------------------------------------------------------
 
 
-def test_an_offset_id_has_store_host_and_commit_log_offset():
-    assert offset_msg_id(Address("10.0.0.1", 10911), 1024) == "0A000001" + "00002A9F" + "0000000000000400"
-    assert offset_msg_id(Address("::1", 10911), 1024) == f"{1:032X}" + "00002A9F" + "0000000000000400"
+def test_an_offset_id_names_store_host_and_commit_log_offset():
+    for host in (Address("10.0.0.1", 10911), Address("::1", 10911)):
+        assert parse_offset_msg_id(offset_msg_id(host, 1024)) == (host, 1024)
+
+
+@pytest.mark.parametrize("text", ["", "0A", "zz" * 16, " " * 32, "0A " * 10 + "0A"])
+def test_a_broken_offset_id_is_refused(text):
+    with pytest.raises(RemoteProtocolError):
+        parse_offset_msg_id(text)
 
 
 def test_a_uniq_id_is_laid_out_as_java_does():

@@ -11,7 +11,7 @@ from nemesrv.remoting.bodies.client import ConsumerData, HeartbeatData, Subscrip
 from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.message import StoredMessage
 from nemesrv.remoting.message_batch import BatchItem
-from nemesrv.remoting.message_id import offset_msg_id
+from nemesrv.remoting.message_id import parse_offset_msg_id
 from nemesrv.remoting.message_properties import format_properties
 from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.profile import Profile
@@ -28,7 +28,8 @@ async def test_a_message_sent_is_pulled_with_all_that_its_producer_gave_it(world
     assert sent.code == ResponseCode.SUCCESS
     assert sent.ext_fields is not None
     assert (sent.ext_fields["queueId"], sent.ext_fields["queueOffset"]) == ("2", "0")
-    assert sent.ext_fields["msgId"] == offset_msg_id(Address("127.0.0.1", 10911), 0)
+    host, offset = parse_offset_msg_id(sent.ext_fields["msgId"])
+    assert (host, offset) == (Address("127.0.0.1", 10911), 0)
     pulled = await world.pull(queue_id=2)
     assert pulled.code == ResponseCode.SUCCESS
     assert pulled.remark == "FOUND"

@@ -12,6 +12,7 @@ from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.headers.broker import CheckTransactionStateRequestHeader, EndTransactionRequestHeader
 from nemesrv.remoting.message import StoredMessage
+from nemesrv.remoting.message_id import parse_offset_msg_id
 from nemesrv.remoting.message_properties import format_properties
 from nemesrv.remoting.node.profile import Profile
 from nemesrv.remoting.topics import HALF_TOPIC, OP_TOPIC, TRANSACTION_DISCARD_TOPIC
@@ -47,7 +48,7 @@ class Producer:
         values: dict[str, Any] = {
             "producer_group": self.group,
             "tran_state_table_offset": int(sent.ext_fields["queueOffset"]),
-            "commit_log_offset": int(sent.ext_fields["msgId"][-16:], 16),
+            "commit_log_offset": parse_offset_msg_id(sent.ext_fields["msgId"])[1],
             "commit_or_rollback": said,
             "msg_id": "U" * 32,
             **changed,
@@ -93,7 +94,7 @@ async def test_a_half_message_reaches_consumers_when_it_is_committed_and_not_bef
     assert (await producer.end(sent, COMMIT)).code == ResponseCode.SUCCESS
     (stored,) = await delivered(world)
     assert (stored.body, stored.topic, stored.queue_offset, stored.sys_flag) == (b"paid", "orders", 0, COMMIT)
-    assert stored.prepared_transaction_offset == int(sent.ext_fields["msgId"][-16:], 16)
+    assert stored.prepared_transaction_offset == parse_offset_msg_id(sent.ext_fields["msgId"])[1]
     kept = {"TRAN_MSG": "true", "REAL_TOPIC": "orders", "REAL_QID": "2", "KEYS": "k1", "PGROUP": "p"}
     assert kept.items() <= stored.properties.items()
     # its tag filters
