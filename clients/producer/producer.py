@@ -207,7 +207,7 @@ class DefaultMQProducer:
         return await self._send_once(request, record, queue, timeout_ms - (self._now_ms() - begin_ms))
 
     async def _address_of(self, queue: MessageQueue, request: SendRequest, record: SendRecord) -> Address:
-        """Return the master's address, asked for if it is unknown. ClientError if there is none."""
+        """Return the master's address, if need be after a look-up. Raises ClientError if there is no address."""
         address = self.client.find_broker_address_in_publish(queue.broker_name)
         if address is None:
             await self._publish_table.refresh_if_missing(request.topic)
