@@ -258,7 +258,7 @@ def _without_consumers(scenario: Scenario | None) -> bool:
 def keep(history: History, verdicts: Sequence[Verdict], engine: Engine) -> Judged:
     """Write the verdicts and reports into the run folder, if there is one."""
     scenario = history.scenario
-    promised = () if scenario is None else scenario.promises.judged_by
+    promised = () if scenario is None else scenario.promised
     verdicts, left_out = apart(
         history.checks, verdicts, promised=promised, without_consumers=_without_consumers(scenario)
     )

@@ -22,7 +22,7 @@ from ..errors import HarnessError, ScenarioError
 from ..faults.acts_by_hand import BY_HAND
 from ..faults.kinds import ACTIONS
 from ..faults.link_faults import Heal
-from ..faults.process_faults import HOST_ACTIONS
+from ..faults.process_faults import HOST_ACTIONS, PROCESS_FAULTS
 from ..reports.sentences import example_sentence
 from ..scenarios.action import ActionModel, with_fault_ids
 from ..scenarios.defect import Defect
@@ -155,8 +155,8 @@ class RunningCluster:
     def inject(self, do: str, *targets: str, for_s: float | None = None, **settings: Any) -> None:
         """Execute any action of a scenario's timeline: a fault, a series of restarts, an act by hand.
 
-        `for_s`: wait this number of seconds, then end the faults of all links. An action that flaps (`period_s`) needs
-        `for_s`. Methods such as `black_hole` and `heal` execute one kind of action each.
+        `for_s`: wait this number of seconds, then end the faults of all links, or the fault of these nodes. An action
+        that flaps (`period_s`) needs `for_s`. Methods such as `black_hole` and `heal` execute one kind of action each.
         """
         kind = ACTIONS.get(do)
         said = {**settings, (kind and kind.acts_on) or "links": targets}
@@ -190,17 +190,17 @@ class RunningCluster:
         """Reset connections over these links at their next bytes."""
         self._act("reset", for_s, links=links)
 
-    def kill(self, *nodes: str) -> None:
-        """Kill these nodes by SIGKILL."""
-        self._act("kill", nodes=nodes)
+    def kill(self, *nodes: str, for_s: float | None = None) -> None:
+        """Kill these nodes by SIGKILL. `for_s`: wait this number of seconds, then restart them."""
+        self._act("kill", for_s, nodes=nodes)
 
-    def stop(self, *nodes: str) -> None:
-        """Stop these nodes cleanly: a broker unregisters."""
-        self._act("stop", nodes=nodes)
+    def stop(self, *nodes: str, for_s: float | None = None) -> None:
+        """Stop these nodes cleanly: a broker unregisters. `for_s`: as in `kill`."""
+        self._act("stop", for_s, nodes=nodes)
 
-    def pause(self, *nodes: str) -> None:
-        """Pause these nodes by SIGSTOP."""
-        self._act("pause", nodes=nodes)
+    def pause(self, *nodes: str, for_s: float | None = None) -> None:
+        """Pause these nodes by SIGSTOP. `for_s`: wait this number of seconds, then resume them."""
+        self._act("pause", for_s, nodes=nodes)
 
     def resume(self, *nodes: str) -> None:
         """Resume these nodes by SIGCONT."""
@@ -312,7 +312,8 @@ class RunningCluster:
             self.act(do, **settings)
         if for_s is not None:
             self.wait(for_s)
-            self.heal()
+            ended_by = PROCESS_FAULTS[do].ended_by if do in PROCESS_FAULTS else ""
+            self._act(ended_by or "heal", **({"nodes": settings["nodes"]} if ended_by else {}))
 
     def _running(self) -> None:
         if self._over:

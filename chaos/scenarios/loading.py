@@ -83,7 +83,7 @@ def _parsed(document: dict[str, Any], *, file: str) -> Scenario:
     except ValidationError as exc:
         error = min(exc.errors(), key=lambda one: one["type"] == "missing")  # a misspelt key says what it should be
         raise ScenarioError(file, key_of(error), shown_of(error), allowed_at(error, Scenario)) from exc
-    if more := tuple(check for check in scenario.promises.judged_by if check not in scenario.checks):
+    if more := tuple(check for check in scenario.promised if check not in scenario.checks):
         scenario = scenario.model_copy(update={"checks": (*scenario.checks, *more)})
     try:
         scenario = _readdressed(scenario)

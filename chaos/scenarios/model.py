@@ -264,6 +264,11 @@ class Scenario(Strict):
         return said
 
     @property
+    def promised(self) -> tuple[str, ...]:
+        """Return the checks that judge the promises and the floor, whatever `checks` lists."""
+        return (*self.promises.judged_by, *(() if self.availability_floor is None else ("availability",)))
+
+    @property
     def profile(self) -> Profile:
         return Profile(self.cluster.profile)
 

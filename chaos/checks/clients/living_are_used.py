@@ -26,7 +26,7 @@ from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Reads, Section
 from ..findings import verdict_of
 from ..plain.part import Gathering
-from ..plain.uses import ELSEWHERE, READS, SHARES, STEPS, TRIES
+from ..plain.uses import ELSEWHERE, READS, SAME, SHARES, STEPS, TRIES
 from ..record.at_slaves import read_there
 from ..record.control import Control
 from ..record.turns import client_routes, judged, out_of_turn, turns
@@ -67,14 +67,18 @@ def judge(used: Used, world: World) -> Verdict:
     of_turns = turns(shares, world, routes, edges(control, world), control)
     in_turn = [turn for turn in of_turns if turn.subject not in misled]
     in_turn.sort(key=lambda turn: -turn.more.get("off_by", 0))
-    strays = (stray for stray in out_of_turn(shares, world) if stray.subject not in misled)
-    of_sends = (*tries(shares, routes, control, world), *in_turn, *strays)
+    of_tries = [*tries(shares, routes, control, world)]
+    told = {(one.subject, one.object) for one in of_tries if one.kind == SAME}
+    new = tuple(one for one in shares.strays if not (one.on_same_broker and (one.node, one.queue[0]) in told))
+    strays = (stray for stray in out_of_turn(replace(shares, strays=new), world) if stray.subject not in misled)
+    of_sends = (*of_tries, *in_turn, *strays)
     found = [*of_sends, *reads(shares, control, world), *read_there(shares, world, control)]
     open_ = _undecided(in_turn, world)
     measured: dict[str, Any] = {
         "sends": sum(finding.more.get("sends", 0) for finding in in_turn),
         "turns": sum(finding.examined for finding in in_turn),
         "retries": shares.retries,
+        "retries_on_same": len(shares.same),
         "reads": sum(finding.examined for finding in found if finding.kind.startswith(("read", "refused"))),
     }
     nothing = "no producer sent round-robin, no send was tried again, and no queue had to be read"
@@ -101,9 +105,10 @@ CHECK = Check(
 
 
 def _told(measured: Mapping[str, Any]) -> str:
-    """ "1,962 sends in turn, 3 retries, 12 queues read" """
-    sends, retries, reads = (measured.get(name, 0) for name in ("sends", "retries", "reads"))
-    return f"{sends:,} sends in turn, {retries:,} retries on another broker, {reads:,} queues read"
+    """ "1,962 sends in turn, 3 retries on another broker, 12 queues read" """
+    sends, retries, same, reads = (measured.get(name, 0) for name in ("sends", "retries", "retries_on_same", "reads"))
+    on_same = f" and {same:,} on the same broker" if same else ""
+    return f"{sends:,} sends in turn, {retries - same:,} retries on another broker{on_same}, {reads:,} queues read"
 
 
 def _undecided(turns: list[Finding], world: World) -> dict[str, str]:

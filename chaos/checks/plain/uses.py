@@ -61,6 +61,7 @@ K = TypeVar("K")
 _ROUNDING_MS = 1.0
 _OP = ("node", "incarnation", "op_id")
 ELSEWHERE = "acknowledged in another queue"
+SAME = "tried again on the same broker"
 
 
 def shares(part: Part, world: World) -> BrokerShares:
@@ -189,16 +190,17 @@ def tries(part: Part, world: World) -> BrokerShares:
     again = begun.filter(pc.greater(pc.fill_null(begun["attempt"], 0), 0))
     tried = {_try(row): row for row in rows_in(_of_ops(begun, again))}
     outcome = {_try(row): row for row in rows_in(_of_ops(ended, pa.concat_tables([_ops(again), _ops(lost), failed])))}
-    second = [key for key in tried if key[3] and (*key[:3], key[3] - 1) in tried]
+    second = {key: (*key[:3], key[3] - 1) for key in tried if key[3] and (*key[:3], key[3] - 1) in tried}
+    # Of what was stored, `_odd` tells.
+    retries = [key for key, before in second.items() if before not in outcome or outcome[before]["type"] != "ok"]
     same = [
-        Try(*key, tried[key]["broker_name"], tried[key]["time_ms"], "tried again on the same broker")
-        for key, before in ((key, (*key[:3], key[3] - 1)) for key in second)
-        if tried[key]["broker_name"] == tried[before]["broker_name"]
-        and (before not in outcome or outcome[before]["type"] != "ok")  # of what was stored, `_odd` tells
+        Try(*key, tried[key]["broker_name"], tried[key]["time_ms"], SAME)
+        for key in retries
+        if tried[key]["broker_name"] == tried[second[key]]["broker_name"]
     ]
     isolating = _isolating(ended, world)
     return BrokerShares(
-        retries=len(second),
+        retries=len(retries),
         same=tuple(same),
         odd=(
             *_odd([(key, tried[key]) for key in second], outcome, part.control, world),

@@ -68,8 +68,8 @@ def judged(steps: Mapping[Step, Stepped], routes: Routes) -> tuple[int, tuple[St
         if step.queue == due:
             right += stepped.times
         else:
-            is_routed = step.queue in ring
-            strays.append(Stray(step.node, step.incarnation, step.queue, due, step.before, *stepped, is_routed))
+            about = step.node, step.incarnation, step.queue, due, step.before, *stepped
+            strays.append(Stray(*about, step.queue in ring, step.again))
     return right, tuple(sorted(strays, key=lambda one: one.first_ms))
 
 

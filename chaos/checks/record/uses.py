@@ -84,6 +84,13 @@ class Stray(NamedTuple):
     first_ms: float
     is_routed: bool = True
     """Whether the producer's route has the queue, and lets it write there."""
+    again: bool = False
+    """Of one send."""
+
+    @property
+    def on_same_broker(self) -> bool:
+        """Whether it was a retry on the broker of the try before, though another broker was next."""
+        return self.again and self.queue[0] == self.before[0] != self.due[0]
 
 
 @dataclass(frozen=True)

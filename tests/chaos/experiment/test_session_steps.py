@@ -40,12 +40,22 @@ def test_every_fault_of_a_timeline_can_be_injected_by_its_name(do: str) -> None:
     numbers: dict[str, Any] = {"latency": {"latency_ms": 5}, "bandwidth": {"rate_kb_s": 5}}.get(do, {})
     on_link = do in LINK_FAULTS
     node = "ns-0" if do == "remove" else "broker-a"
-    cluster.inject(do, "broker-a <-> ns-0" if on_link else node, for_s=30 if on_link else None, **numbers)
+    end = "heal" if on_link else {"kill": "restart", "stop": "restart", "pause": "resume"}.get(do)
+    cluster.inject(do, "broker-a <-> ns-0" if on_link else node, for_s=30 if end else None, **numbers)
     first = experiment.done[0]
     assert type(first.what) is FAULTS[do]
     assert (first.links or first.nodes) == (("broker-a <-> ns-0",) if on_link else (node,))
-    assert [(action.at_s, action.do) for action in experiment.done[1:]] == ([(30, "heal")] if on_link else [])
+    assert [(action.at_s, action.do) for action in experiment.done[1:]] == ([(30, end)] if end else [])
+    assert all(action.nodes == first.nodes for action in experiment.done[1:])
     assert cluster.scenario.timeline == tuple(experiment.done)
+
+
+def test_a_method_of_a_node_s_fault_takes_the_duration_that_a_scenario_s_entry_has() -> None:
+    for do, ended_by in (("kill", "restart"), ("stop", "restart"), ("pause", "resume")):
+        cluster, experiment = running()
+        getattr(cluster, do)("broker-a", "ns-0", for_s=55)
+        told = [(action.at_s, action.do, action.nodes) for action in experiment.done]
+        assert told == [(0, do, ("broker-a", "ns-0")), (55, ended_by, ("broker-a", "ns-0"))]
 
 
 def test_a_step_that_makes_no_sense_changes_nothing() -> None:

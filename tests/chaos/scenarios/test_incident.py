@@ -78,3 +78,10 @@ def test_a_shipped_incident_and_its_fix_are_scenarios_and_say_the_same_when_writ
 def test_a_promise_is_judged_even_if_the_scenario_lists_other_checks() -> None:
     scenario = parse({"checks": ["routes_converge"], "promises": {"brokers_left_within_s": 20}}, file="x.yaml")
     assert scenario.checks == ("routes_converge", "dead_brokers_avoided")
+
+
+def test_a_floor_is_judged_as_a_promise_is() -> None:
+    scenario = parse({"checks": ["routes_converge"], "availability_floor": 0.9999}, file="x.yaml")
+    assert scenario.checks == ("routes_converge", "availability")
+    assert parse({"checks": list(scenario.checks), "availability_floor": 0}, file="x.yaml").checks == scenario.checks
+    assert parse({"checks": ["routes_converge"]}, file="x.yaml").promised == ()

@@ -8,6 +8,7 @@ from nemesrv.chaos.checks.clients.living_are_used import CHECK
 from nemesrv.chaos.checks.plain.uses import ELSEWHERE
 from nemesrv.chaos.checks.record.uses import BrokerShares, Read, Segment
 from nemesrv.chaos.oracle.time_outs import POLL
+from nemesrv.chaos.reports.sentences import measured_sentences
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import BOTH, KILL, HistoryBuilder, address_of, cluster, kinds, route_of
 
@@ -175,6 +176,8 @@ def test_a_try_again_is_at_the_next_queue_of_another_broker() -> None:
 
     assert after(RING[1], RING[4], RING[0]) == []
     assert after(RING[1], RING[5], RING[0]) == ["sent to a wrong queue"]
+    on_same = ["tried again on the same broker"]
+    assert after(RING[1], RING[2], RING[4]) == after(RING[1], RING[1], RING[4]) == on_same  # and each is told once
     assert "sent to an unwritable queue" in after(RING[1], ("broker-b", 9))
 
 
@@ -276,6 +279,8 @@ def test_a_retry_goes_to_another_broker_where_its_route_has_one() -> None:
     found = verdict(retried(story().at(20), "broker-a", "broker-b", "broker-b"))
     assert (found.verdict, found.examined) == (Validity.INVALID, 2)
     assert kinds(found) == ["tried again on the same broker"]
+    said = "0 sends in turn, 1 retries on another broker and 1 on the same broker, 0 queues read"
+    assert measured_sentences(found)[0] == said
     alone = story().at(10).learns("producer-0", "broker-a")
     assert verdict(retried(alone.at(20), "broker-a", "broker-a")).verdict is Validity.VALID
 
