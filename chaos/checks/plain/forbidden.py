@@ -9,6 +9,9 @@ A broker's own permission (brokerPermission) is in these rows, too. No permissio
 but for ordered topics, forbids a send: only routes keep producers away (`AbstractSendMessageProcessor.msgCheck`).
 Upstream of pulls: `PullMessageProcessor.processRequest`.
 
+Only a queue id from max(read, write) on is illegal. So a send to a lower queue id is not answered with SYSTEM_ERROR
+(5.x: INVALID_PARAMETER), also while a fault lasts.
+
 A master's store refuses nothing with SERVICE_NOT_AVAILABLE (14) that a slave's does
 (`DefaultMessageStore.checkStoreStatus`). A SYNC_MASTER without a slave answers SLAVE_NOT_AVAILABLE (11), and never
 FLUSH_SLAVE_TIMEOUT (12), for it waits for nobody (`CommitLog.handleHA`).
@@ -17,18 +20,19 @@ FLUSH_SLAVE_TIMEOUT (12), for it waits for nobody (`CommitLog.handleHA`).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from ....remoting.codes import PERM_READ, ResponseCode
 from ...oracle.intervals import Stretch
+from ...oracle.recorded import NodeInfo
 from ...oracle.roles import elects
 from ...oracle.slaves import slave_processes_gone
 from ...oracle.world import World
 from ..check import Facts
-from ..record.control import Control
+from ..record.control import Control, Row
 from ..record.registered_rows import row_of
 from ..record.slots import TRY, Tally
 from .part import Part, Reading, Together, began_ms, floats, is_one_of
@@ -37,16 +41,19 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SENDS, PULLS, TO_A_MASTER, WITHOUT_SLAVE = "sends", "pulls", "sends to a master", "sends without a slave"
+TO_ITS_QUEUES = "sends to its queues"
 _WRONG_CODES = {
-    TO_A_MASTER: ResponseCode.SERVICE_NOT_AVAILABLE,
-    WITHOUT_SLAVE: ResponseCode.FLUSH_SLAVE_TIMEOUT,
+    TO_A_MASTER: (ResponseCode.SERVICE_NOT_AVAILABLE,),
+    TO_ITS_QUEUES: (ResponseCode.SYSTEM_ERROR, ResponseCode.INVALID_PARAMETER),
+    WITHOUT_SLAVE: (ResponseCode.FLUSH_SLAVE_TIMEOUT,),
 }
 _CHANGES = ("update_topic", "update_config")
 
 
 class Refusal(NamedTuple):
-    """What a broker has to refuse in this time: requests for a queue from `from_queue` on. TO_A_MASTER, WITHOUT_SLAVE:
-    what it must not answer with code 14, or 12, whatever the topic."""
+    """What a broker has to refuse in this time: requests for a queue from `from_queue` on. TO_ITS_QUEUES: what the
+    broker must not refuse, requests for a queue below `to_queue`. TO_A_MASTER, WITHOUT_SLAVE: what the broker must not
+    answer with code 14, or 12, whatever the topic."""
 
     broker: str
     addresses: tuple[str, ...]
@@ -54,12 +61,13 @@ class Refusal(NamedTuple):
     what: str
     from_queue: int
     stretch: Stretch
+    to_queue: float = math.inf
 
 
 @dataclass(frozen=True)
 class Forbidden(Facts):
-    """By broker, topic and what (sends, pulls): good is what was refused, bad what was done all the same; of sends to a
-    master, bad is what was refused; of sends without a slave, what was answered with code 12."""
+    """By broker, topic and what (sends, pulls): good is what was refused, bad what was done all the same; of the other
+    kinds, bad is what was answered with a wrong code."""
 
     asked: Mapping[tuple[str, str, str], Tally] = field(default_factory=dict)
 
@@ -93,9 +101,12 @@ def _refusals(control: Control, world: World) -> Iterator[Refusal]:
         of_sends = broker.name, tuple(broker.addresses), "", WITHOUT_SLAVE, 0
         yield from (Refusal(*of_sends, gone) for gone in slave_processes_gone(world, broker.name))
         settings: dict[str, list[tuple[float, tuple[int, int, int]]]] = {}
-        for row in control.rows("topic"):
-            if row.node == broker.name and (has := row_of(row.decoded)) is not None:
+        rows = [row for row in control.rows("topic") if row.node == broker.name]
+        for row in rows:
+            if (has := row_of(row.decoded)) is not None:
                 settings.setdefault(row.topic or "", []).append((row.time_ms, has))
+        if broker in world.ours("broker"):
+            yield from _of_its_queues(world, broker, rows)
         changes = [act for act in world.acts if act.node == broker.name]
         for topic, of in settings.items():
             about = [act for act in changes if act.topic == topic or act.broker_permission is not None]
@@ -110,6 +121,17 @@ def _refusals(control: Control, world: World) -> Iterator[Refusal]:
                     yield Refusal(*of_topic, PULLS, read if perm & PERM_READ else 0, stretch)
 
 
+def _of_its_queues(world: World, broker: NodeInfo, rows: Sequence[Row]) -> Iterator[Refusal]:
+    """Of each topic that producers send to, from when the broker had these queues until it said so again, or had
+    others."""
+    for topic in sorted({world.topic_of(node.name) for node in world.of_kind("producer")}):
+        of = [(row.time_ms, row_of(row.decoded)) for row in rows if row.topic == topic]
+        for (at_ms, has), (until_ms, _) in pairwise([*of, (world.end_ms, None)]):
+            if has is not None:
+                stretch = Stretch(at_ms, until_ms)
+                yield Refusal(broker.name, tuple(broker.addresses), topic, TO_ITS_QUEUES, 0, stretch, max(has[:2]))
+
+
 def _asked(part: Part, world: World, refusal: Refusal) -> pa.Table:
     """The answered requests that the broker read and answered in that time."""
     import pyarrow.compute as pc
@@ -118,9 +140,10 @@ def _asked(part: Part, world: World, refusal: Refusal) -> pa.Table:
     rows = part.of(TRY if is_send else "pull", types=FORBIDDEN.types)
     senders = [node.name for node in world.of_kind("producer") if world.topic_of(node.name) == refusal.topic]
     is_of_topic = is_one_of(rows["node"], senders) if is_send else pc.equal(rows["topic"], refusal.topic)
-    is_of_topic = pc.or_(is_of_topic, refusal.what in _WRONG_CODES)
+    is_of_topic = pc.or_(is_of_topic, not refusal.topic)
     is_asked = pc.and_(is_one_of(rows["address"], refusal.addresses), is_of_topic)
     is_asked = pc.and_(is_asked, pc.greater_equal(rows["queue_id"], refusal.from_queue))
+    is_asked = pc.and_(is_asked, pc.less(rows["queue_id"], refusal.to_queue))
     rows = rows.filter(pc.fill_null(pc.and_(is_asked, pc.is_valid(rows["code"])), False))
     late_ms = world.timers_of(refusal.broker).clocks_ms or 0.0
     is_within = (began_ms(rows) > refusal.stretch.start_ms + late_ms) & (
@@ -132,7 +155,7 @@ def _asked(part: Part, world: World, refusal: Refusal) -> pa.Table:
 def _tally(rows: pa.Table, what: str) -> Tally:
     import pyarrow.compute as pc
 
-    is_bad = pc.equal(rows["code"], _WRONG_CODES[what]) if what in _WRONG_CODES else pc.equal(rows["type"], "ok")
+    is_bad = is_one_of(rows["code"], _WRONG_CODES[what]) if what in _WRONG_CODES else pc.equal(rows["type"], "ok")
     bad = floats(rows.filter(is_bad)["time_ms"])
     return Tally(
         good=len(rows) - len(bad),

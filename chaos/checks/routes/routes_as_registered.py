@@ -233,7 +233,8 @@ class _Registering:
         since_ms = one.at_ms - 2 * SYNCHRONIZED_MS
         known_ms = since_ms - self._world.timers_of(broker).R_ms
         told = [master for at_ms, master in self._told[broker] if known_ms <= at_ms < one.at_ms]
-        if not told or not all(told) or not any(sure.start_ms <= one.at_ms < sure.end_ms for sure in copied):
+        is_told = {self._owners.get(str(master)) for master in told} == {broker_name(broker)}
+        if not is_told or not any(sure.start_ms <= one.at_ms < sure.end_ms for sure in copied):
             return {}
         return self._rows.unchanged(broker_name(broker), since_ms, one.at_ms)
 

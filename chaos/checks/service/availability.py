@@ -4,8 +4,8 @@
                                  └── fault ───┘             fault: what the scenario asks (`availability_floor`)
                    buckets of equal length, at most 200
 
-What a broker's own topic forbids is refused at any time (plain/forbidden.py), and a master never refuses a send as a
-slave does (code 14).
+What a broker's own topic forbids is refused at any time (plain/forbidden.py). A broker never refuses a send to a queue
+that its topic has, and a master never refuses a send as a slave does (code 14).
 
 In quiet (no fault in force, and R + C + P + J + A + T since the last) every operation must succeed, the prober's
 look-ups at NameServers that no client sits at among them; and each try of a send, though a retry at another broker may
@@ -27,7 +27,7 @@ from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Reads, Section
 from ..findings import Rule, at_no_time, finding, rounded, verdict_by_counts
-from ..plain.forbidden import FORBIDDEN, TO_A_MASTER, WITHOUT_SLAVE
+from ..plain.forbidden import FORBIDDEN, TO_A_MASTER, TO_ITS_QUEUES, WITHOUT_SLAVE
 from ..plain.part import Gathering
 from ..plain.slots import SLOTS, slots_of
 from ..record.shortfalls import Shortfall, asks_first, is_explained, lateness_of, lets_fail
@@ -36,7 +36,8 @@ from ..record.tallies import Tallies, tallies
 
 NAME = "availability"
 FORBIDDEN_KIND, MASTER_KIND = "refuses forbidden requests", "takes what it is sent"
-WAIT_KIND = "waits for a slave that is there"
+QUEUES_KIND, WAIT_KIND = "takes messages for its queues", "waits for a slave that is there"
+_TAKEN = (TO_A_MASTER, TO_ITS_QUEUES)
 _BELOW = "below the scenario's availability_floor"
 _ROW = "quiet from R + C + P + J + A + T after the end of a fault"
 
@@ -46,7 +47,7 @@ def gather(gathering: Gathering, world: World) -> Tallies:
     found = tallies(slots_of(gathering, world), world, gathering.control)
     said = {broker for (_, broker), tally in found.tries.items() if tally.bad}
     asked = gathering.counted(FORBIDDEN, world).asked
-    told = {of: tally for of, tally in asked.items() if of[2] != TO_A_MASTER or (tally.bad and of[0] not in said)}
+    told = {of: tally for of, tally in asked.items() if of[2] not in _TAKEN or (tally.bad and of[0] not in said)}
     return replace(found, forbidden=told)
 
 
@@ -73,7 +74,7 @@ def judge(tallied: Tallies, world: World) -> Verdict:
     failed, unsure = (sum(fall.tally.bad for fall in falls) for falls in (wrong, late))
     done = sum(one.wrong for one in forbidden)
     whys = [f"{failed} of {examined} operations failed where fewer may: {wrong[0].why}"] if wrong else []
-    whys += [f"{done} requests succeeded that the topic forbids"] if done else []
+    whys += [f"{done} requests were answered as the topic or the role of the broker forbids"] if done else []
     lag_ms = max((lag_ms for lag_ms in late_ms if lag_ms is not None), default=None)
     said = "nobody measured how late timers fired" if lag_ms is None else f"timers fired {lag_ms:.0f} ms late"
     return verdict_by_counts(
@@ -96,8 +97,9 @@ def judge(tallied: Tallies, world: World) -> Verdict:
 CHECK = Check(
     name=NAME,
     says="every send, pull and route look-up succeeds unless a fault, or the recovery after it, explains the failure; "
-    "a broker refuses pulls that a permission forbids, and requests for queues that a topic lacks; a master refuses "
-    "no send with code 14; a SYNC_MASTER without a slave answers no send with code 12",
+    "a broker refuses pulls that a permission forbids, and requests for queues that a topic lacks, but no send to a "
+    "queue that the topic has; a master refuses no send with code 14; a SYNC_MASTER without a slave answers no send "
+    "with code 12",
     group=Group.SERVICE,
     section=Section.OPERATIONS,
     is_of_the_whole=True,
@@ -112,7 +114,7 @@ CHECK = Check(
 
 
 def _forbidden(about: tuple[str, str, str], tally: Tally) -> Finding:
-    """Of what a broker had to refuse by its topic, or, as a master, to take."""
+    """Of what a broker had to refuse, or to take."""
     broker, topic, what = about
     kind, row = (
         FORBIDDEN_KIND,
@@ -120,6 +122,8 @@ def _forbidden(about: tuple[str, str, str], tally: Tally) -> Finding:
     )
     if what == TO_A_MASTER:
         kind, row = MASTER_KIND, "DefaultMessageStore.checkStoreStatus: a master's store takes messages"
+    elif what == TO_ITS_QUEUES:
+        kind, row = QUEUES_KIND, "msgCheck: only a queueId that the topic lacks is illegal"
     elif what == WITHOUT_SLAVE:
         kind, row = WAIT_KIND, "CommitLog.handleHA: without a slave a SYNC_MASTER answers SLAVE_NOT_AVAILABLE"
     first_ms = tally.first_bad_ms or 0.0

@@ -28,6 +28,8 @@ BATCH = 32
 REVERSED = 4
 """So many messages of a queue are stored from the last to the first: two of them are of one producer."""
 REVERSED_WITHIN_S = 12.0
+REFUSES_MS = 60_000
+"""The next quiet time begins later."""
 RARE_PERIOD_S = 220.0
 """Longer than E + S, so that a NameServer gives such a broker up, though a 4.9 one registers once more, 60 s after its
 start: with its topic of half messages."""
@@ -109,6 +111,21 @@ def broker_refuses_sends(broker: Broker) -> None:
     def refuses(handle: Any, connection: Connection, request: RemotingCommand) -> Any:
         if request.code in (RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2):
             return RemotingCommand.response(ResponseCode.SERVICE_NOT_AVAILABLE, "service not available now")
+        return handle(connection, request)
+
+
+@planted(BROKER_A, "broker-crash", caught_by="availability")
+@in_its_parts
+def broker_refuses_a_queue(broker: Broker) -> None:
+    """a broker that was started again refuses sends to queue 3 for 60 s as illegal (code 1), and retries hide this"""
+    services = broker.services
+    until_ms = services.now_ms + REFUSES_MS if services.context.incarnation else 0
+
+    @around(broker._server._endpoint, "handler")
+    def refuses(handle: Any, connection: Connection, request: RemotingCommand) -> Any:
+        is_of_queue = request.code == RequestCode.SEND_MESSAGE_V2 and (request.ext_fields or {}).get("e") == "3"
+        if is_of_queue and services.now_ms < until_ms:
+            return RemotingCommand.response(ResponseCode.SYSTEM_ERROR, "request queueId[3] is illegal")
         return handle(connection, request)
 
 

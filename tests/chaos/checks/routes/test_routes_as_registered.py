@@ -188,6 +188,21 @@ def test_a_slave_that_unregisters_its_masters_id_is_guilty_and_somebody_by_hand_
     assert unregisters(0, by_hand=True) == []
 
 
+@pytest.mark.parametrize(
+    ("master", "wrong"),
+    [(A, ["registers other topics than its master has"]), ("127.0.0.1:1", []), (None, [])],
+)
+def test_a_slave_has_its_masters_topics_only_if_it_was_told_its_masters_address(
+    master: str | None, wrong: list[str]
+) -> None:
+    builder = cluster(1, ("broker-a", "broker-a/1")).at(1).registers("ns-0", "broker-a", ORDERS)
+    for at_s in (100, 130):
+        builder.at(at_s).event("broker-a/1", "register", type="ok", name_server="127.0.0.1:1", value={"master": master})
+    builder.at(160).registers("ns-0", "broker-a/1", {"TBW102": [8, 8, 7, 0], "own": [1, 1, 6, 0]})
+    found = check(builder.end(200)).findings
+    assert [one.kind for one in found if one.wrong and one.subject == "broker-a/1"] == wrong
+
+
 @pytest.mark.parametrize(("perm", "wrong"), [(4, []), (6, ["registers other topics than it has at that data version"])])
 def test_a_broker_registers_one_topic_with_its_own_permission(perm: int, wrong: list[str]) -> None:
     builder = read((1, 1, ORDERS), (20, 2, {"fresh": [4, 4, perm, 0]})).at(19)

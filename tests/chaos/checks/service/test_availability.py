@@ -322,6 +322,33 @@ def test_a_broker_serves_no_queue_that_the_topic_lost_and_no_pull_of_what_may_no
 
 
 @pytest.mark.parametrize(
+    ("at_s", "queue_id", "code", "expected"),
+    [
+        (30, 3, 1, Validity.INVALID),
+        (30, 3, 29, Validity.INVALID),  # of 5.x
+        (30, 3, 2, Validity.VALID),  # SYSTEM_BUSY
+        (30, 4, 1, Validity.VALID),
+        (90, 1, 1, Validity.INVALID),
+        (90, 3, 1, Validity.VALID),  # the topic has lost it
+    ],
+)
+def test_a_broker_refuses_no_send_to_a_queue_that_the_topic_has_though_a_fault_never_ended(
+    at_s: float, queue_id: int, code: int, expected: Validity
+) -> None:
+    told = cluster(clients=("producer-0",), workload={**WORKLOAD, "topic": "orders"})
+    told.at(5).event("producer-0", "send", type="ok", duration_ms=1.0)
+    told.at(6).fault("kill-1", "kill", "sigkill", "broker-b")
+    for has_s, read, write in ((20, 2, 4), (60, 2, 2)):
+        has = {"read": read, "write": write, "perm": 6, "version": has_s}
+        told.at(has_s).event("broker-a", "topic", topic="orders", value=has)
+    sent = {"broker_name": "broker-a", "address": address_of("broker-a"), "queue_id": queue_id, "code": code}
+    told.at(at_s).event("producer-0", "send_attempt", type="fail", duration_ms=1.0, **sent)
+    verdict = check(told.end(200))
+    assert verdict.verdict is expected
+    assert [one.who for one in verdict.examples] == (["broker-a"] if expected is Validity.INVALID else [])
+
+
+@pytest.mark.parametrize(
     ("code", "switched_s", "expected"),
     [(14, 60, Validity.INVALID), (14, None, Validity.VALID), (13, 60, Validity.VALID)],
 )
