@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from .files import LogError, Part, Plan, Read, planned, read_part
 from .skim import Aside, Skim, taken
-from .stream import Counts, LogRow, Reader
+from .stream import OWN_LOGGER, Counts, LogRow, Reader
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -301,7 +301,7 @@ def _odd(read: FileRead, *, undated: int, backwards: int, relative: int) -> Iter
     if read.last_ms is not None and read.last_ms > (time.time() + 2 * 86_400) * 1000:
         yield f"{read.file}: its last stamp is of {_day(read.last_ms)}, which is to come: that clock was not set"
     if read.lines and not read.understood:
-        is_own = any(shape.startswith("nemesrv.") for _, shape in read.shapes)
+        is_own = any(shape.startswith(OWN_LOGGER) for _, shape in read.shapes)
         why = f"it is {OF_A_RUN}" if is_own else "it may be no log of RocketMQ's"
         yield f"{read.file}: none of its {read.lines:,} lines was understood: {why}"
 

@@ -75,6 +75,8 @@ RELATIVE_MS = 946_684_800_000
 DAY_MS = 86_400_000
 _CLOCK = re.compile(r"(?P<hours>\d\d):(?P<minutes>\d\d):(?P<seconds>\d\d)(?:[.,:](?P<digits>\d{1,9}))?")
 
+OWN_LOGGER = "nemesrv."
+"""How the loggers of nemesrv's own nodes begin, and so the lines of a run."""
 SHAPES_MAX = 2_000
 """Most different unknown texts counted per file."""
 
@@ -528,7 +530,8 @@ class Reader:
         return False
 
     def _count_shape(self, head: Head) -> None:
-        shape = _DIGITS.sub("#", _NAMES.sub("#", head.text[:160]))
+        text = f"{head.logger}: {head.text}" if (head.logger or "").startswith(OWN_LOGGER) else head.text
+        shape = _DIGITS.sub("#", _NAMES.sub("#", text[:160]))
         shapes = self.counts.shapes
         if shape in shapes or len(shapes) < SHAPES_MAX:
             shapes[shape] += 1

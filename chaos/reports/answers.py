@@ -438,12 +438,17 @@ def _drops(verdicts: Sequence[Verdict]) -> list[str]:
             name_servers.append(one["name_server"])
             back_ms += [] if one["back_ms"] is None else [one["back_ms"] - v.timeline_ms]
     said = [
-        f"{all_of(sorted(name_servers))} dropped {broker} at {at_s} s{_WHY_DROPPED.get(reason, '')}"
+        f"{all_of(sorted({*name_servers}))} dropped {broker}{_times(name_servers)} at {at_s} s"
+        + _WHY_DROPPED.get(reason, "")
         + _back(back_ms, all_back=len(back_ms) == len(name_servers))
         for (at_s, broker, reason), (name_servers, back_ms) in found.items()
     ]
     more = [f"and {len(said) - _DROPS_SHOWN} more"] if len(said) > _DROPS_SHOWN else []
     return [*said[:_DROPS_SHOWN], *more]
+
+
+def _times(name_servers: Sequence[str]) -> str:
+    return f" {len(name_servers)} times" if len(name_servers) > len({*name_servers}) else ""
 
 
 def _back(back_ms: Sequence[float], *, all_back: bool) -> str:

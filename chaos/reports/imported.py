@@ -61,13 +61,13 @@ def scored(episode: Mapping[str, Any], document: Mapping[str, Any]) -> str:
 
 
 def how_sure(episode: Mapping[str, Any]) -> str:
-    """Return `likely (0.96)`. If the cause is likely but its exact form is not known, the result is `likely (0.96), but
-    not in which form`."""
+    """Return `likely (0.96)`, followed by `, though the fault's exact form is not known` if the cause is likely and its
+    exact form is not known."""
     first = episode["hypotheses"][0]
     score = episode.get("score", first.get("score"))
     certainty = first["certainty"]
     if _is_formless(episode):
-        return f"likely ({score:.2f}), but not in which form"
+        return f"likely ({score:.2f}), though the fault's exact form is not known"
     return f"{certainty} ({score:.2f})"
 
 

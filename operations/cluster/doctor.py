@@ -10,22 +10,22 @@ NameServer answered.
 import asyncio
 import dataclasses
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
 from ...chaos.errors import HarnessError
 from ...chaos.logs.files import LogError
-from ...chaos.logs.reading import are_large
+from ...chaos.logs.reading import OF_A_RUN, FileRead, are_large
 from ...chaos.reports.imported import suffered_lines
 from ...remoting.node.network import Address
 from ...remoting.node.this_machine import on_this_machine
 from ..inferring.episodes import episodes_of
 from ..inferring.said import text_at, texts_in
 from ..inferring.suffering import EVENTS, Suffered, suffered
-from ..logs_to_rows.gather import gather, plain_logs
+from ..logs_to_rows.gather import gather, not_quoted, plain_logs
 from ..logs_to_rows.reconstruct import reconstruct
-from ..logs_to_rows.sources import CLIENT
+from ..logs_to_rows.sources import CLIENT, kind_by_name
 from .answer_causes import is_routed_everywhere
 from .causes import NoRouteCause, numbered_lines
 from .log_causes import causes_in
@@ -124,6 +124,10 @@ class Diagnosis:
     """What clients suffered, whatever the topic."""
     quotes_client: bool = False
     """Whether the answer quotes a log that is no server's."""
+    partly: str = ""
+    """A sentence that says so, if most of the files were not understood."""
+    unread: Sequence[str] = ()
+    """Clients' logs that were not understood."""
 
     @property
     def failures(self) -> list[Failure]:
@@ -134,21 +138,26 @@ class Diagnosis:
         told = is_told(self.answer)
         if any(cause.certain for cause in self.causes) or (told and self.answer.certainty == "certain"):
             return CERTAIN
-        return LIKELY if self.causes or self.unknown or told else HEALTHY
+        return LIKELY if self.causes or self.unknown or told or self.unread else HEALTHY
 
     @property
     def lines(self) -> list[str]:
         """Return the text that doctor prints about logs: the probable cause, the failed look-ups, all causes, and what
         logs do not show."""
         failures = self.failures
-        lines = [*self.answer.told, *(_failed(self.logs, each) for each in failures[:FAILURES_SHOWN])]
+        lines = [*filter(None, [self.partly]), *self.answer.told]
+        lines += (_failed(self.logs, each) for each in failures[:FAILURES_SHOWN])
         if len(failures) > FAILURES_SHOWN:
             lines.append(f"and {len(failures) - FAILURES_SHOWN} more")
         lines += suffered_lines(one.to_json(self.logs.zone) for one in self.suffering)
         if self.topic is not None and not failures:
             lines.append(f"no client's log here tells of a look-up of {self.topic} that failed")
-        elif not failures and not self.suffering and not self.quotes_client:
+        elif not failures and not self.suffering and not self.quotes_client and not self.unread:
             lines.append("no client's log here tells of a failed call, or of a route without a broker")
+        if self.unread:
+            logs = "1 client log was" if len(self.unread) == 1 else f"{len(self.unread)} client logs were"
+            more = "what other clients suffered" if failures or self.suffering else "what clients suffered"
+            lines.append(f"{more} is not known: {logs} not understood ({_some(self.unread)})")
         lines += numbered_lines(self.causes)
         lines += [f"not shown by these logs: {said}" for said in self.unknown]
         return [*lines, *(f"note: {note}" for note in self.notes)]
@@ -173,6 +182,7 @@ class Diagnosis:
         ]
         document = {
             "topic": self.topic,
+            "partly": self.partly,
             "answer": self.answer.to_json(),
             "failures": failures,
             "suffered": [one.to_json(self.logs.zone) for one in self.suffering],
@@ -201,7 +211,8 @@ def diagnosed(
     if not lines:  # a stack trace, an excerpt without times
         answer = probable(texts)
         unknown = [] if is_told(answer) else ["what happened: no line tells of a registration, a connection or a route"]
-        return Diagnosis(Logged(), [], unknown, _of_others(notes, answer), topic, answer, (), bool(answer.lines))
+        notes = not_quoted(notes, _quoted(answer))
+        return Diagnosis(Logged(), [], unknown, notes, topic, answer, (), bool(answer.lines), _partly(files, answer))
     found = reconstruct(lines, files, zones=zones, offsets=offsets)
     logs = logged(found, topic)
     causes, unknown = causes_in(logs, topic)
@@ -212,18 +223,41 @@ def diagnosed(
     shown = text_at(places, [where for where, text in answer.lines if not text])
     answer = dataclasses.replace(answer, lines=[(where, text or shown.get(where, "")) for where, text in answer.lines])
     servers = {file for source in found.found if source.kind != CLIENT for file in source.files}
-    notes = [*_of_others(notes, answer), *found.notes]
-    return Diagnosis(logs, causes, unknown, notes, topic, answer, suffering, not _quoted(answer) <= servers)
+    notes = [*not_quoted(notes, _quoted(answer)), *found.notes]
+    quotes_client = not _quoted(answer) <= servers
+    unread = _unread_clients(files, {line.file for line in lines} | {one.file for one in texts.said})
+    answer = dataclasses.replace(answer, is_over=answer.is_over and not unread)
+    return Diagnosis(
+        logs, causes, unknown, notes, topic, answer, suffering, quotes_client, _partly(files, answer), unread
+    )
+
+
+def _unread_clients(files: Sequence[FileRead], used: Collection[str]) -> list[str]:
+    """Return the clients' logs, by their names, of which nothing is used and most lines were not understood."""
+    unknown = (one.file for one in files if one.not_understood > one.understood and one.file not in used)
+    return [file for file in unknown if kind_by_name(file) == CLIENT]
+
+
+def _partly(files: Sequence[FileRead], answer: Answer) -> str:
+    """Return a sentence about an answer that most of the files have no part in; "" for another answer."""
+    full = [one for one in files if one.lines]
+    heard = [one.file for one in full if one.understood or one.file in _quoted(answer)]
+    if not heard or 2 * len(heard) >= len(full):
+        return ""
+    own = sum(note.endswith(OF_A_RUN) for one in full for note in one.notes)
+    run = f" {own} are logs of a run of nemesrv: `nemesrv check RUN_DIR` judges the run." if own else ""
+    return (
+        f"{len(full) - len(heard)} of {len(full)} files were not understood: this answer is from {_some(heard)} alone, "
+        f"and may name an effect of what the other files would show.{run}"
+    )
 
 
 def _quoted(answer: Answer) -> set[str]:
     return {where.rpartition(":")[0] for where, _ in answer.lines}
 
 
-def _of_others(notes: Iterable[str], answer: Answer) -> list[str]:
-    """Leave out that a file was not understood or not used, if the answer quotes the file."""
-    said = tuple(f"{file}{why}" for file in _quoted(answer) for why in (": none of its ", " is not used, "))
-    return [note for note in notes if not note.startswith(said)]
+def _some(files: Sequence[str]) -> str:
+    return ", ".join(files[:3]) + (f" and {len(files) - 3} more" if files[3:] else "")
 
 
 def _failed(logs: Logged, failure: Failure) -> str:

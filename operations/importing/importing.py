@@ -30,7 +30,7 @@ from ..inferring.conditions import conditions, episodes_said, shared
 from ..inferring.episodes import episodes_of
 from ..inferring.said import Texts, texts_in
 from ..inferring.suffering import EVENTS, suffered
-from ..logs_to_rows.gather import gather
+from ..logs_to_rows.gather import gather, not_quoted
 from ..logs_to_rows.line import Line, zone_ms_of
 from ..logs_to_rows.reconstruct import Reconstructed, reconstruct
 from ..logs_to_rows.writing import numbered
@@ -144,16 +144,21 @@ def import_logs(
     except LogError as exc:
         if (run := next(filter(None, map(_run_of, places)), None)) is None:
             raise
+        place, folder = run
         raise LogError(
-            f"{run}: a run of nemesrv's own: judge it with `nemesrv check {run}`, or run it again with "
-            f"`nemesrv replay {run}`; neither needs an import"
+            f"{place} has logs of a run of nemesrv, and import reads only logs of RocketMQ's programs. The run is in "
+            f"{folder}: `nemesrv check {folder}` judges the run, and `nemesrv replay {folder}` repeats it"
         ) from exc
 
 
-def _run_of(place: Path | str) -> Path | None:
+def _run_of(place: Path | str) -> tuple[Path, Path] | None:
+    """Return the place and the run folder, if the place is a run folder or in the `logs` of a run folder."""
     path = Path(place)
-    around = (path, *path.parents)
-    return next((each for each in around if RunFolder(each).scenario_file.is_file() and (each / "logs").is_dir()), None)
+    for each in (path, *path.parents):
+        logs = each / "logs"
+        if RunFolder(each).scenario_file.is_file() and logs.is_dir() and (path == each or path.is_relative_to(logs)):
+            return (path, each) if path.exists() else None
+    return None
 
 
 def written(
@@ -177,8 +182,8 @@ def written(
         if own := [note.partition(": none of its ")[0] for note in reading if note.endswith(OF_A_RUN)]:
             more = f" and {len(own) - 1} more are logs" if own[1:] else " is a log"
             raise LogError(
-                f"{own[0]}{more} of a run of nemesrv: `nemesrv check RUN_DIR` judges a run and `nemesrv replay "
-                "RUN_DIR` repeats it, both without an import"
+                f"{own[0]}{more} of a run of nemesrv, and import reads only logs of RocketMQ's programs: "
+                "`nemesrv check RUN_DIR` judges a run, and `nemesrv replay RUN_DIR` repeats it"
             )
         first = shared(conditions((texts or Texts()).said))[:1]
         outright = (f"one line says: {one.sentence} ({one.lines[0][0]}; `nemesrv doctor` reads it)" for one in first)
@@ -196,6 +201,8 @@ def written(
     end_ms = max(row["time_ms"] for row in found.rows)
     faults, stretches = fault_rows(found.nodes.roles, inferred["episodes"], end_ms)
     unknown = unknown_rows(found, stretches, end_ms)
+    signs = (sign for one in told.episodes for sign in one.hypotheses[0].speaks_for)
+    quoted = {sign["file"] for sign in signs if "file" in sign}
     rows = numbered([*found.rows, *faults, *unknown])
     document = {
         **found.to_json(),
@@ -203,7 +210,7 @@ def written(
         "suffered": [one.to_json(found.zone) for one in suffered(found, texts or Texts())],
         "checks_need": logs_for(found.nodes.roles, {source.name for source in found.found}),
         "not_understood": [{"lines": count, "shape": shape} for count, shape in shapes],
-        "reading": list(reading),
+        "reading": not_quoted(reading, quoted),
     }
     folder = RunFolder.create(name, out)
     write_parquet(rows, folder.path)

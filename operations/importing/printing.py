@@ -39,7 +39,7 @@ def lines_of(document: Mapping[str, Any]) -> Iterator[str]:
     for sentence in document.get("not_seen") or ():
         yield f"  ? {sentence}"
     yield ""
-    if any(source["kind"] == CLIENT for source in document["sources"]):
+    if document["suffered"] or any(source["kind"] == CLIENT for source in document["sources"]):
         yield "what clients suffered, as their own logs say"
         yield from (f"  {line}" for line in suffered_lines(document["suffered"]))
         if not document["suffered"]:

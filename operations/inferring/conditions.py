@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from ..logs_to_rows.line import Line
 from ..logs_to_rows.reconstruct import Reconstructed
-from ..logs_to_rows.sources import CLIENT, NAME_SERVER, Source
+from ..logs_to_rows.sources import CLIENT, NAME_SERVER, client_named
 from .said import BY_WORDS, CAUSES, KEPT, OF_OTHERS, Cause, Said, Texts
 from .telling import AT_MOST, LIKELY_AT_MOST, UNKNOWN, Episode, Hypothesis, named_in, score_of
 from .words import ANYBODYS, RANK
@@ -239,13 +239,14 @@ _EFFECTS = frozenset({"broker-address-not-reached", "broker-is-not-registered"})
 def _follows(found: Reconstructed, fault: Episode, said: Said) -> bool:
     """Whether the line is an effect of the fault. An effect is a client's line about the fault's broker, between the
     fault's begin and the return of routes."""
-    first, source, at_ms = fault.hypotheses[0], _source(found, said), _at_ms(found, said)
-    if source is None or source.kind != CLIENT or fault.score < LIKELY or not first.timeline:
+    first, source, at_ms = fault.hypotheses[0], found.source_of(said.file), _at_ms(found, said)
+    client = client_named(said.file) if source is None else source.name if source.kind == CLIENT else None
+    if client is None or fault.score < LIKELY or not first.timeline:
         return False
     timers, named = found.timers_used, named_in(first.timeline[:1])
     from_ms = fault.from_ms - (first.bounds_ms[0] or 0.0) - 1_000.0  # many stamps are whole seconds
     to_ms = math.inf if fault.to_ms is None else fault.to_ms + timers.R_ms + timers.S_ms + timers.P_ms
-    is_of_others = "links" in first.timeline[0] and named.isdisjoint({"isolate", source.name})
+    is_of_others = "links" in first.timeline[0] and named.isdisjoint({"isolate", client})
     if is_of_others and said.cause == "broker-address-not-reached":
         return False  # clients reach a broker that is cut from others only
     in_time = at_ms is None or from_ms <= at_ms <= to_ms
@@ -278,12 +279,5 @@ def _episode(found: Reconstructed, texts: Texts, one: Condition, faults: Sequenc
     return Episode(from_ms=from_ms, to_ms=None, hypotheses=[first], follows=follows, stated=one.score)
 
 
-def _source(found: Reconstructed, said: Said) -> Source | None:
-    return next((source for source in found.found if said.file in source.files), None)
-
-
 def _at_ms(found: Reconstructed, said: Said) -> float | None:
-    source = _source(found, said)
-    if source is None or said.stamp_ms is None:
-        return None
-    return said.stamp_ms - source.zone_ms - source.offset_ms - found.origin_ms
+    return None if said.stamp_ms is None else found.wall_ms(said.file, said.stamp_ms) - found.origin_ms

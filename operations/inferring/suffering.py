@@ -18,7 +18,7 @@ from ...remoting.topics import is_own
 from ..logs_to_rows.line import Line
 from ..logs_to_rows.reconstruct import Reconstructed
 from ..logs_to_rows.signs import value_of
-from ..logs_to_rows.sources import CLIENT
+from ..logs_to_rows.sources import CLIENT, client_named
 from ..logs_to_rows.timeline import wall_text
 from .said import Texts
 
@@ -80,17 +80,16 @@ def suffered(found: Reconstructed, texts: Texts) -> list[Suffered]:
 
 def _each(found: Reconstructed, texts: Texts) -> Iterator[tuple[str, str, float]]:
     """Return (client, what, when) of each failure."""
-    clients = [source for source in found.found if source.kind == CLIENT]
-    for source in clients:
+    for source in (one for one in found.found if one.kind == CLIENT):
         for line in source.lines:
             if what := _of_line(line, found.nodes.of_address):
                 yield source.name, what, source.wall_ms(line)
-    by_file = {file: source for source in clients for file in source.files}
+    by_file = {file: source.name if source.kind == CLIENT else None for source in found.found for file in source.files}
     for said in texts.said:
-        if said.file in by_file and said.stamp_ms and (broker := _NO_ADDRESS.search(said.text)) is not None:
-            source = by_file[said.file]
+        client = by_file[said.file] if said.file in by_file else client_named(said.file)
+        if client and said.stamp_ms and (broker := _NO_ADDRESS.search(said.text)) is not None:
             what = f'a call ended with "The broker[{broker[1]}] not exist"'
-            yield source.name, what, said.stamp_ms - source.zone_ms - source.offset_ms
+            yield client, what, found.wall_ms(said.file, said.stamp_ms)
     for row in found.rows:
         if found.nodes.roles.get(row["node"]) in ("producer", "consumer") and (what := _of_row(row, found)):
             yield row["node"], what, found.origin_ms + float(row["time_ms"])

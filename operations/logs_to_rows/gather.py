@@ -66,10 +66,18 @@ def _unused(files: Sequence[FileRead], kept: Iterable[Line]) -> Iterator[str]:
             why = "none of what was understood tells of a registration, a connection or a route"
             if one.first_ms is None:
                 why = "no line of it has a date"
-            yield f"{one.file} is not used, {one.lines:,} lines, {one.lines / total:.0%} of all: {why}"
+            unknown = f", {one.not_understood:,} of them not understood" if one.not_understood else ""
+            size = f"{one.lines:,} lines, {one.lines / total:.0%} of all{unknown}"
+            yield f"{one.file} gives no events ({size}): {why}; only errors that its lines state count"
         elif one.not_understood > _MUCH * one.lines:
             share = one.not_understood / one.lines
             yield f"{one.file}: {one.not_understood:,} of its {one.lines:,} lines ({share:.0%}) are of no known shape"
+
+
+def not_quoted(notes: Iterable[str], quoted: Iterable[str]) -> list[str]:
+    """Leave out that a file was not understood, if an answer quotes the file."""
+    said = tuple(f"{file}: none of its " for file in quoted)
+    return [note for note in notes if not note.startswith(said)]
 
 
 def _peer(line: Line) -> str:

@@ -57,6 +57,17 @@ class Reconstructed:
     """The zone in which most of the logs are stamped; times are shown in it."""
     notes: list[str] = field(default_factory=list)
 
+    def source_of(self, file: str) -> Source | None:
+        return next((source for source in self.found if file in source.files), None)
+
+    def wall_ms(self, file: str, stamp_ms: float) -> float:
+        """Return when a line of the file was written, in UTC. The clock of a file that is no source's counts as right,
+        in the zone of most of the logs."""
+        source = self.source_of(file)
+        if source is None:
+            return stamp_ms - (self.zone.utcoffset(None) or timedelta()) / timedelta(milliseconds=1)
+        return stamp_ms - source.zone_ms - source.offset_ms
+
     @property
     def sources(self) -> list[dict[str, Any]]:
         return [_source(one) for one in self.found]

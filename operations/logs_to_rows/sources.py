@@ -296,6 +296,16 @@ def _grouped(
     return found
 
 
+def kind_by_name(file: str) -> str:
+    return _place(file, "", "").kind
+
+
+def client_named(file: str) -> str | None:
+    """Return a name, by its path, for the client of a file that is no source's. None: the path is of a server."""
+    place = _place(file, "", "")
+    return (place.home or file) if place.kind in ("", CLIENT) else None
+
+
 def _place(file: str, prefix: str, kind: str, counted: Collection[str] = ()) -> _Place:
     folder, _, name = file.rpartition("/")
     numbered = folder not in counted

@@ -136,6 +136,7 @@ def imported(
         clients={one.id: node for node, one in incident.topology.clients.items() if one.id},
         exact={node: max(exact.get(node, 0.0), bounds.get(node, 0.0)) for node in {*exact, *bounds}},
         imported=True,
+        invented=names.lacks,
         notes=notes,
         places=places,
         chosen=[

@@ -162,7 +162,12 @@ def held_against(original: Original, scenario: Scenario, folder: RunFolder) -> R
         shown = as_logged(kept, whole)
     exact_ms = original.exact.get
     alike = similarity(
-        ours.transitions, shown, tick_ms=world.timers.R_ms, exact_ms=lambda node: exact_ms(node, EXACT_MS)
+        ours.transitions,
+        shown,
+        tick_ms=world.timers.R_ms,
+        exact_ms=lambda node: exact_ms(node, EXACT_MS),
+        of_logs=original.imported,
+        invented=original.invented,
     )
     return Replayed(
         original=original,
@@ -342,7 +347,7 @@ def lines_of(document: Mapping[str, Any], folder: Path) -> Iterator[str]:
                 yield f"  and {len(alone) - SHOWN_MAX} more, in replay.json"
     if document["not_compared"]:
         yield f"not in the original's logs, so not compared: {', '.join(document['not_compared'])}"
-    yield from client_lines(document["variants"])
+    yield from client_lines(document["variants"], REPLAY_FILE)
     if document["variants"]:
         yield f"all with seed {document['seed']}: --seed N shows how much of a difference is chance"
     yield f"cost for the clients ({_counted(document['begun'])})"

@@ -209,9 +209,16 @@ def _print_comparisons(console: Console, sides: Sides) -> None:
     console.print(
         f"All together at alpha {ALPHA:g}, and the intervals hold together; {RUNS_ENOUGH} runs a side are enough."
     )
+    if rows:
+        console.print(
+            "recovery time: until a client's first good send or pull at any broker. How long a client was without one "
+            "broker is in the table of clients.",
+            highlight=False,
+        )
     if sides.windows:
         rows = [(one.name, *_cells(one)) for one in sides.windows]
-        print_rows(console, ("window", *columns), rows, title="windows: shown, not tested")
+        title = "windows: shown, not tested; only drops for silence count"
+        print_rows(console, ("window", *columns), rows, title=title)
 
 
 def _cells(one: Comparison) -> list[str]:

@@ -12,10 +12,11 @@ from ...reports.cost import LEAST_MS, Cost
 
 EVENTS = ("send", "send_attempt", "fault", "phase")
 _FAR = 0.1
-"""Shares and seconds whose difference is less than this part are equal."""
+"""Numbers whose difference is less than this part are equal, and times whose difference is less than 5 s, too."""
 CHANGED_MAX = 12
 """Most differing transitions that are listed."""
 _APART_MS = 1_000.0
+_COUNTED = "fewer", "more"
 
 
 @dataclass(slots=True)
@@ -123,39 +124,59 @@ def _sentence(
     changes: Mapping[str, int],
     costs: tuple[Cost | None, Cost | None],
 ) -> str:
+    better, worse = list[str](), list[str]()
+
+    def say(said: str, then: float, since: float, *words: str) -> None:
+        (better if since < then else worse).append(f"{words[since > then]} {said}" if words else said)
+
     failed = sum(one.failed for one in was.values()), sum(one.failed for one in now.values())
     sends = sum(one.sends for one in was.values()), sum(one.sends for one in now.values())
-    parts = []
     if failed[0] != failed[1]:
         was_share, share = (f"{100 * f / n:.1f} %" if n else "none" for f, n in zip(failed, sends, strict=True))
-        word = "fewer" if failed[1] < failed[0] else "more"
         counts = f"{failed[1]:,} instead of {failed[0]:,}"
-        parts.append(f"{word} failed sends: {counts} ({share} instead of {was_share} of all sends)")
+        say(f"failed sends: {counts} ({share} instead of {was_share} of all sends)", *failed, *_COUNTED)
     tries = sum(one.failed_tries for one in was.values()), sum(one.failed_tries for one in now.values())
     if tries[0] != tries[1]:
-        word = "fewer" if tries[1] < tries[0] else "more"
-        parts.append(f"{word} failed tries of sends: {tries[1]:,} instead of {tries[0]:,}")
-    for name, said, less, more in (
-        ("without_broker_ms", "longest time of a client without a broker", "shorter", "longer"),
-        ("recovered_ms", "last failed send after the fault", "earlier", "later"),
-    ):
-        then, since = _worst(was, name), _worst(now, name)
-        if then is not None and since is not None and abs(since - then) > max(_APART_MS, _FAR * max(since, then)):
-            word = less if since < then else more
-            parts.append(f"the {said} is {word}: {_s(since)} instead of {_s(then)}")
+        say(f"failed tries of sends: {tries[1]:,} instead of {tries[0]:,}", *tries, *_COUNTED)
+    gaps = _gaps(was, now)
+    for parts, word in ((better, "shorter"), (worse, "longer")):
+        if of := [gap for gap in gaps if (gap[1] < gap[0]) == (parts is better)]:
+            then, since, client = max(of, key=lambda gap: max(gap[:2]))
+            who = f"{client} is" if len(of) == 1 else f"{len(of)} clients are"
+            most = "" if len(of) == 1 else f", {client} the longest"
+            parts.append(f"{who} without a broker for a {word} time{most}: {_s(since)} instead of {_s(then)}")
+    last = _worst(was, "recovered_ms"), _worst(now, "recovered_ms")
+    if last[0] is not None and last[1] is not None and _differ(last[0], last[1]):
+        say(f"the last failed send is {_s(last[1])} instead of {_s(last[0])} after the fault", last[0], last[1])
     waited = [cost.messages["waited"] for cost in costs if cost is not None]
     if len(waited) == 2 and abs(waited[1] - waited[0]) > _FAR * max(waited):
-        word = "fewer" if waited[1] < waited[0] else "more"
-        counts = f"{waited[1]:,} instead of {waited[0]:,}"
-        parts.append(f"{word} messages arrived more than {LEAST_MS / 1000:g} s after their send: {counts}")
+        late = f"messages arrived more than {LEAST_MS / 1000:g} s after their send"
+        say(f"{late}: {waited[1]:,} instead of {waited[0]:,}", waited[0], waited[1], *_COUNTED)
+    parts = [f"{name}: {'; '.join(of)}" for name, of in (("better", better), ("worse", worse)) if of]
     if any(changes[name] for name in ("gone", "moved", "new")):
         told = [f"{changes['gone']} would not have happened"] if changes["gone"] else []
         told += [f"{changes['moved']} would have happened at another time"] if changes["moved"] else []
         told += [f"{changes['new']} more would have happened"] if changes["new"] else []
         parts.append(f"of {changes['was']} transitions {', '.join(told)}")
-    if not parts:
-        return f"With {vary}: nothing would have been different."
-    return f"With {vary}: {'; '.join(parts)}."
+    return f"With {vary}: {'. '.join(_capitals(parts)) or 'nothing would have been different'}."
+
+
+def _capitals(parts: Sequence[str]) -> list[str]:
+    return [*parts[:1], *(f"{part[:1].upper()}{part[1:]}" for part in parts[1:])]
+
+
+def _gaps(was: Mapping[str, ClientFigures], now: Mapping[str, ClientFigures]) -> list[tuple[float, float, str]]:
+    """Return each client whose longest time without a broker differs: the two times, and the client."""
+    none = ClientFigures()
+    both = [
+        (was.get(client, none).without_broker_ms, now.get(client, none).without_broker_ms, client)
+        for client in sorted({*was, *now})
+    ]
+    return [gap for gap in both if _differ(gap[0], gap[1])]
+
+
+def _differ(then_ms: float, since_ms: float) -> bool:
+    return abs(since_ms - then_ms) > max(_APART_MS, min(LEAST_MS, _FAR * max(since_ms, then_ms)))
 
 
 def _changed(pair: TransitionPair) -> str:
@@ -171,15 +192,16 @@ def _worst(of: Mapping[str, ClientFigures], name: str) -> float | None:
     return max((getattr(one, name) for one in of.values() if getattr(one, name) is not None), default=None)
 
 
-def client_lines(variants: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Return the result of `beside` as lines of text: sentences, and one table of the clients."""
+def client_lines(variants: Sequence[Mapping[str, Any]], file: str = "") -> Iterator[str]:
+    """Return the result of `beside` as lines of text: sentences, and one table of the clients. `file` has all
+    transitions that differ."""
     if not variants:
         return
     for one in variants:
         yield one["sentence"]
         yield from (f"  {said}" for said in one["changed"][:CHANGED_MAX])
         if (more := len(one["changed"]) - CHANGED_MAX) > 0:
-            yield f"  and {more} more, in replay.json"
+            yield f"  and {more} more{file and f', in {file}'}"
     width = max((len(client) for one in variants for client in one["clients"]), default=6)
     head = f"{'failed sends':>14}  {'failed tries':>14}  {'without a broker':>20}  {'last failed send':>20}  "
     head += f"{'transitions':>11}"

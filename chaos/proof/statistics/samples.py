@@ -1,7 +1,8 @@
 """Computes the samples of a run that `nemesrv compare` compares (recovery time, availability, staleness), and the times
 that it only shows.
 
-    recovery time   per client, operation and moment (a fault or a heal): until the first good operation begun after it
+    recovery time   per client, operation and moment (a fault or a heal): until the first good operation begun after
+                    it, at any broker
     availability    per client: the share of its operations that succeeded from the first fault to the end (without a
                     fault: of all)
     staleness       per NameServer or client, broker and change (the broker came or went; a NameServer process began
@@ -11,7 +12,7 @@ that it only shows.
 Times that are shown, but not tested.
 
     registration period      per NameServer and broker: from one accepted registration to the next
-    silence before a drop    per drop at a NameServer: since the broker's last registration there
+    silence before a drop    per drop for silence at a NameServer: since the broker's last registration there
     drop, return             staleness of changes that came right, but not at once
     good send                per producer: the median of its sends that succeeded
 
@@ -151,6 +152,10 @@ def _good_sends(rows: Sequence[Mapping[str, Any]]) -> list[float]:
     return [median(times) for _, times in sorted(good.items())]
 
 
+_NO_SILENCE = ("closed", "exception", "unregistered")
+"""Reasons of drops that do not wait for silence."""
+
+
 def windows_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[float, ...]]:
     """Return the registration periods and the silences before drops, from one run's rows in order of time."""
     last: dict[tuple[str, str], float] = {}
@@ -162,7 +167,9 @@ def windows_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[float, ...]
                 found["registration period"].append(row["time_ms"] - last[key])
             last[key] = row["time_ms"]
         elif row["event"] == "broker_dropped" and key in last:
-            found["silence before a drop"].append(row["time_ms"] - last.pop(key))
+            silent_ms = row["time_ms"] - last.pop(key)
+            if object_of(row.get("value")).get("reason") not in _NO_SILENCE:
+                found["silence before a drop"].append(silent_ms)
     return {name: tuple(values) for name, values in found.items()}
 
 

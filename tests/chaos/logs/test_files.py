@@ -209,6 +209,13 @@ def test_a_file_of_something_else_is_said(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("node", ["prober", "broker-a"])
+def test_a_log_of_a_run_is_called_so_whatever_its_node(tmp_path: Path, node: str) -> None:
+    (tmp_path / "a.log").write_text(f"2023-11-14 22:13:47,535 INFO nemesrv.{node}: name server address list: none\n")
+    (note,) = read_plain([tmp_path]).notes
+    assert note.endswith("was understood: it is a log of nemesrv's own run")
+
+
 def test_a_name_decides_nothing_where_the_lines_say_what_they_are(tmp_path: Path) -> None:
     """A collector's export, a file without an ending, a compressed one; a page about logs is none."""
     (tmp_path / "export.ndjson").write_text(f'{{"message": {LOG.splitlines()[0]!r}}}\n'.replace("'", '"'))

@@ -94,7 +94,7 @@ def test_each_drop_is_told_with_its_reason_and_the_return_and_equal_drops_are_to
     drops = [
         drop("ns-1", 72_210.0, "expired", 80_000.0),
         drop("ns-0", 72_190.0, "expired", 80_400.0),
-        drop("ns-0", 90_000.0, "closed", None),
+        *(drop("ns-0", 90_000.0, "closed", None) for _ in range(2)),
         *(drop("ns-0", 91_000.0 + 200 * number, "unknown", 99_000.0) for number in range(4)),
     ]
     found = Verdict(
@@ -106,9 +106,9 @@ def test_each_drop_is_told_with_its_reason_and_the_return_and_equal_drops_are_to
     )
     assert said(found)[1] == (
         "Drops: ns-0 and ns-1 dropped broker-a at 62.2 s (silent for longer than brokerChannelExpiredTime) and "
-        "acknowledged its next registration at 70.0 to 70.4 s; ns-0 dropped broker-a at 80.0 s (the broker's channel "
-        "had ended); ns-0 dropped broker-a at 81.0 s and acknowledged its next registration at 89.0 s; ns-0 dropped "
-        "broker-a at 81.2 s and acknowledged its next registration at 89.0 s; and 2 more."
+        "acknowledged its next registration at 70.0 to 70.4 s; ns-0 dropped broker-a 2 times at 80.0 s (the broker's "
+        "channel had ended); ns-0 dropped broker-a at 81.0 s and acknowledged its next registration at 89.0 s; ns-0 "
+        "dropped broker-a at 81.2 s and acknowledged its next registration at 89.0 s; and 2 more."
     )
 
 

@@ -376,3 +376,33 @@ def test_the_same_fault_is_nothing_wrong_where_no_client_s_log_tells_of_trouble(
     one = diagnosed([place for place in APACHES.iterdir() if place.is_dir() and place.name != "consumer-0"])
     assert (one.answer.name, one.status, list(one.suffering)) == ("link-failed", 0, [])
     assert "   It was over when the logs ended. No client's log that reaches it tells of trouble by it." in one.lines
+
+
+OWN = "2023-11-14 22:17:{second:02d},000 WARNING nemesrv.{node}: pulling failed: The broker[broker-b] not exist\n"
+
+
+def test_an_answer_from_one_of_many_files_says_first_that_the_others_were_not_understood(tmp_path: Path) -> None:
+    (tmp_path / "consumer-0.log").write_text("".join(OWN.format(second=n, node="consumer-0") for n in range(40)))
+    assert not diagnosed([tmp_path]).partly, "there is no other file"
+    for node in ("broker-b", "ns-1", "prober"):
+        (tmp_path / f"{node}.log").write_text(f"2023-11-14 22:13:47,535 INFO nemesrv.{node}: well\n")
+    one = diagnosed([tmp_path])
+    assert one.lines[0] == (
+        "3 of 4 files were not understood: this answer is from consumer-0.log alone, and may name an effect of what "
+        "the other files would show. 4 are logs of a run of nemesrv: `nemesrv check RUN_DIR` judges the run."
+    )
+    assert json.loads(one.json)["partly"] == one.lines[0]
+    assert one.lines[1].startswith("likely (0.9")
+    assert one.status == 3
+
+
+def test_what_a_client_suffered_is_not_known_where_its_log_was_not_understood(tmp_path: Path) -> None:
+    for node in ("consumer-0", "producer-0"):
+        (tmp_path / node).mkdir()
+        (tmp_path / node / "rocketmq_client.log").write_text("2026-11-23 07:46:01,000 INFO Mine - all is well\n")
+    servers = [place for place in APACHES.iterdir() if place.name[:2] in ("ns", "br")]
+    one = diagnosed([*servers, tmp_path])
+    assert (one.answer.name, one.status) == ("link-failed", 3)
+    said = "what clients suffered is not known: 2 client logs were not understood (consumer-0/rocketmq_client.log, "
+    assert any(line.startswith(said) for line in one.lines)
+    assert not any("tells of" in line for line in one.lines)

@@ -279,6 +279,20 @@ def test_what_a_client_says_follows_from_a_fault_of_that_broker_at_that_time_onl
     assert not _follows(found, replace(fault, hypotheses=[cut]), line), "clients reach it all the same"
 
 
+def test_what_an_unknown_program_s_log_says_of_the_fault_s_broker_follows_from_the_fault(tmp_path: Path) -> None:
+    pulling = "2026-11-23 07:46:{:02d},000 WARN Mine - pulling broker-a failed: The broker[broker-a] not exist\n"
+    (tmp_path / "consumer-9.log").write_text("".join(map(pulling.format, range(34, 39))))
+    servers = [APACHES / "broker-partition" / name for name in ("ns-0", "ns-1", "ns-2", "broker-a", "broker-b")]
+    places = [*servers, tmp_path / "consumer-9.log"]
+    lines, files, notes = plain_logs(places)
+    document = written(tmp_path / "run", lines, files, reading=notes, texts=texts_in(places)).document
+    assert [one.get("follows") for one in document["episodes"]] == [None, 1]
+    assert document["episodes"][1]["hypotheses"][0]["fault"] == "broker_is_not_registered"
+    said = "\n".join(lines_of(document))
+    assert 'consumer-9: a call ended with "The broker[broker-a] not exist" 5 times from 07:46:34 to 07:46:38' in said
+    assert "consumer-9.log: none of its" not in said, "the answer quotes the file"
+
+
 @pytest.mark.parametrize("name", ["broker-partition", "broker-crash-5"])
 def test_doctor_says_the_same_number_of_a_fault(name: str) -> None:
     found = reconstruct(plain_logs([APACHES / name])[0])
@@ -362,8 +376,12 @@ def test_logs_of_a_run_of_nemesrv_s_own_are_the_run_s(tmp_path: Path, monkeypatc
     (run / "logs").mkdir(parents=True)
     (run / "scenario.yaml").touch()
     monkeypatch.setattr(importing, "gather", lambda *_: Gathered([], [], [], []))
-    with pytest.raises(ScenarioError, match=f"judge it with `nemesrv check {run}`, .*`nemesrv replay {run}`; neither"):
+    said = f"{run}/logs has logs of a run of nemesrv, .* is in {run}: `nemesrv check {run}` .*`nemesrv replay {run}`"
+    with pytest.raises(ScenarioError, match=said):
         importing.import_logs(Mock(), [run / "logs"], tmp_path / "out", zones={}, offsets={})
+    (run / "other").mkdir()
+    with pytest.raises(ScenarioError, match="other: no log is there"):
+        importing.import_logs(Mock(), [run / "other"], tmp_path / "out", zones={}, offsets={})
 
 
 def test_copied_logs_of_a_run_of_nemesrv_s_own_are_refused_in_one_sentence(tmp_path: Path) -> None:
@@ -374,8 +392,8 @@ def test_copied_logs_of_a_run_of_nemesrv_s_own_are_refused_in_one_sentence(tmp_p
     with pytest.raises(ScenarioError) as refused:
         written(tmp_path / "run", lines, files, reading=notes)
     assert str(refused.value) == (
-        "broker-a.log and 1 more are logs of a run of nemesrv: `nemesrv check RUN_DIR` judges a run and "
-        "`nemesrv replay RUN_DIR` repeats it, both without an import"
+        "broker-a.log and 1 more are logs of a run of nemesrv, and import reads only logs of RocketMQ's programs: "
+        "`nemesrv check RUN_DIR` judges a run, and `nemesrv replay RUN_DIR` repeats it"
     )
     assert all(note.endswith("it is a log of nemesrv's own run") for note in notes)
 

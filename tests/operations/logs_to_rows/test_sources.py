@@ -126,13 +126,15 @@ def test_logs_in_one_folder_tell_what_they_tell_in_folders(tmp_path: Path, sampl
 def test_what_is_not_used_is_named_with_its_share_and_the_reason(tmp_path: Path) -> None:
     (tmp_path / "broker.log").write_text(BROKER + STRANGE * 5)
     (tmp_path / "watermark.log").write_text(NO_EVENT * 10)
+    (tmp_path / "stats.log").write_text(NO_EVENT + STRANGE * 4)
     (tmp_path / "app.log").write_text("nothing of RocketMQ's\n" * 5)
     notes = plain_logs([tmp_path])[2]
     assert "broker.log: 5 of its 10 lines (50%) are of no known shape" in notes
     assert (
-        "watermark.log is not used, 10 lines, 40% of all: none of what was understood tells of a registration, a "
-        "connection or a route"
+        "watermark.log gives no events (10 lines, 33% of all): none of what was understood tells of a registration, a "
+        "connection or a route; only errors that its lines state count"
     ) in notes
+    assert any(note.startswith("stats.log gives no events (5 lines, 17% of all, 4 of them not") for note in notes)
     assert any(note.startswith("app.log: none of its 5 lines was understood") for note in notes)
 
 

@@ -91,6 +91,8 @@ def test_a_drop_comes_so_long_after_the_last_registration() -> None:
     builder = registered(registered(cluster(), 10), 40)
     builder.at(160).event("ns-0", "broker_dropped", broker_name="broker-a", broker_id=0, address="127.0.0.1:10911")
     registered(builder, 200)
+    closed = {"broker_name": "broker-a", "address": "127.0.0.1:10911", "value": {"reason": "closed"}}
+    builder.at(201).event("ns-0", "broker_dropped", **closed)
     found = windows_of(builder.rows)
     assert found["silence before a drop"] == (120_000,)
     assert found["registration period"] == (30_000,)  # what came after the drop is no period
