@@ -61,13 +61,12 @@ def scored(episode: Mapping[str, Any], document: Mapping[str, Any]) -> str:
 
 
 def how_sure(episode: Mapping[str, Any]) -> str:
-    """Return `likely (0.96)`, followed by `, though the fault's exact form is not known` if the cause is likely and its
-    exact form is not known."""
+    """Return `likely (0.96)`, or `likely (0.96; the fault's exact form is not known)`."""
     first = episode["hypotheses"][0]
     score = episode.get("score", first.get("score"))
     certainty = first["certainty"]
     if _is_formless(episode):
-        return f"likely ({score:.2f}), though the fault's exact form is not known"
+        return f"likely ({score:.2f}; the fault's exact form is not known)"
     return f"{certainty} ({score:.2f})"
 
 

@@ -136,7 +136,6 @@ def imported(
         clients={one.id: node for node, one in incident.topology.clients.items() if one.id},
         exact={node: max(exact.get(node, 0.0), bounds.get(node, 0.0)) for node in {*exact, *bounds}},
         imported=True,
-        invented=names.lacks,
         notes=notes,
         places=places,
         chosen=[
@@ -373,7 +372,7 @@ class _Names(NamedTuple):
             were = "were" if len(self.lacks) > 1 else "was"
             yield (
                 f"No log of a {none} is there{lacks}: {added} of {topic}, {whose}, {were} added, so that sends and "
-                "pulls are seen."
+                "pulls are seen. The similarity counts no transition of theirs."
             )
         elif not named:
             yield f"No log names a topic: {topic}, made up, stands for those of these clients."

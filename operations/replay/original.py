@@ -6,7 +6,7 @@ run folder ─┬─ incident.json ─► imported.py ─┐
 """
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -57,8 +57,6 @@ class Original:
     exact: Mapping[str, float] = field(default_factory=dict)
     """Node to the error of its stamps, in milliseconds."""
     imported: bool = False
-    invented: Sequence[str] = ()
-    """The kinds of clients that the scenario has and no log of the import shows."""
     notes: list[str] = field(default_factory=list)
     """What the scenario lacks of the original, one sentence each."""
     places: Mapping[int, str] = field(default_factory=dict)

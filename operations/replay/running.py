@@ -167,7 +167,6 @@ def held_against(original: Original, scenario: Scenario, folder: RunFolder) -> R
         tick_ms=world.timers.R_ms,
         exact_ms=lambda node: exact_ms(node, EXACT_MS),
         of_logs=original.imported,
-        invented=original.invented,
     )
     return Replayed(
         original=original,

@@ -44,8 +44,6 @@ class Similarity:
     pairs: Sequence[TransitionPair]
     of_logs: bool = False
     """Whether the original was imported, so that logs show only a part of its transitions."""
-    invented: Sequence[str] = ()
-    """The kinds of clients that the replay has and no log shows."""
 
     @property
     def worst(self) -> str:
@@ -87,11 +85,9 @@ class Similarity:
         if self.least_exact_ms > 2 * self.exact_ms:
             exact += f" (of {self.least_exact} to {_s(self.least_exact_ms)})"
         similar = math.floor(100 * self.similarity) / 100  # 0.896 is not 0.9, and not `again`
-        added = " and ".join(f"the {kind}" for kind in self.invented)
-        invented = f" It counts no transition of {added}, which the replay had to add." if added else ""
         return (
             f"{said[self.happens]}: {came}{beside}{exact}. Similarity {similar:.2f} (from {AGAIN:g} on it happens "
-            f"again, from {IN_PART:g} on in part).{invented}"
+            f"again, from {IN_PART:g} on in part)."
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -117,7 +113,6 @@ def similarity(
     tick_ms: float = 30_000.0,
     exact_ms: Callable[[str], float] = lambda _node: EXACT_MS,
     of_logs: bool = False,
-    invented: Sequence[str] = (),
 ) -> Similarity:
     """Return the similarity of two runs. `tick_ms` is the registration period (R): transitions that far apart agree
     only by chance. `exact_ms` returns the error of a node's times."""
@@ -145,7 +140,6 @@ def similarity(
         least_exact_ms=max(exact.values(), default=EXACT_MS),
         pairs=pairs,
         of_logs=of_logs,
-        invented=invented,
     )
 
 

@@ -207,14 +207,10 @@ def _print_comparisons(console: Console, sides: Sides) -> None:
     if not rows:
         console.print("neither side has any sample: cannot tell")
     console.print(
-        f"All together at alpha {ALPHA:g}, and the intervals hold together; {RUNS_ENOUGH} runs a side are enough."
+        f"All together at alpha {ALPHA:g}, and the intervals hold together; {RUNS_ENOUGH} runs a side are enough. "
+        "A recovery ends with a client's first good send or pull at any broker; the table of clients has each client's "
+        "longest time without one broker."
     )
-    if rows:
-        console.print(
-            "recovery time: until a client's first good send or pull at any broker. How long a client was without one "
-            "broker is in the table of clients.",
-            highlight=False,
-        )
     if sides.windows:
         rows = [(one.name, *_cells(one)) for one in sides.windows]
         title = "windows: shown, not tested; only drops for silence count"

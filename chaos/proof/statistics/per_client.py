@@ -138,9 +138,11 @@ def _sentence(
     tries = sum(one.failed_tries for one in was.values()), sum(one.failed_tries for one in now.values())
     if tries[0] != tries[1]:
         say(f"failed tries of sends: {tries[1]:,} instead of {tries[0]:,}", *tries, *_COUNTED)
-    gaps = _gaps(was, now)
+    none = ClientFigures()
+    both = [(was.get(client, none), now.get(client, none), client) for client in sorted({*was, *now})]
+    gaps = [(one.without_broker_ms, other.without_broker_ms, client) for one, other, client in both]
     for parts, word in ((better, "shorter"), (worse, "longer")):
-        if of := [gap for gap in gaps if (gap[1] < gap[0]) == (parts is better)]:
+        if of := [gap for gap in gaps if _differ(*gap[:2]) and (gap[1] < gap[0]) == (parts is better)]:
             then, since, client = max(of, key=lambda gap: max(gap[:2]))
             who = f"{client} is" if len(of) == 1 else f"{len(of)} clients are"
             most = "" if len(of) == 1 else f", {client} the longest"
@@ -152,27 +154,13 @@ def _sentence(
     if len(waited) == 2 and abs(waited[1] - waited[0]) > _FAR * max(waited):
         late = f"messages arrived more than {LEAST_MS / 1000:g} s after their send"
         say(f"{late}: {waited[1]:,} instead of {waited[0]:,}", waited[0], waited[1], *_COUNTED)
-    parts = [f"{name}: {'; '.join(of)}" for name, of in (("better", better), ("worse", worse)) if of]
+    parts = [f"{name}: {'; '.join(of)}" for name, of in (("Better", better), ("Worse", worse)) if of]
     if any(changes[name] for name in ("gone", "moved", "new")):
         told = [f"{changes['gone']} would not have happened"] if changes["gone"] else []
         told += [f"{changes['moved']} would have happened at another time"] if changes["moved"] else []
         told += [f"{changes['new']} more would have happened"] if changes["new"] else []
-        parts.append(f"of {changes['was']} transitions {', '.join(told)}")
-    return f"With {vary}: {'. '.join(_capitals(parts)) or 'nothing would have been different'}."
-
-
-def _capitals(parts: Sequence[str]) -> list[str]:
-    return [*parts[:1], *(f"{part[:1].upper()}{part[1:]}" for part in parts[1:])]
-
-
-def _gaps(was: Mapping[str, ClientFigures], now: Mapping[str, ClientFigures]) -> list[tuple[float, float, str]]:
-    """Return each client whose longest time without a broker differs: the two times, and the client."""
-    none = ClientFigures()
-    both = [
-        (was.get(client, none).without_broker_ms, now.get(client, none).without_broker_ms, client)
-        for client in sorted({*was, *now})
-    ]
-    return [gap for gap in both if _differ(gap[0], gap[1])]
+        parts.append(f"Of {changes['was']} transitions {', '.join(told)}")
+    return f"With {vary}: {'. '.join(parts) or 'nothing would have been different'}."
 
 
 def _differ(then_ms: float, since_ms: float) -> bool:

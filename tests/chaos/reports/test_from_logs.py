@@ -61,7 +61,7 @@ def test_a_fault_has_its_times_of_day_its_signs_and_what_else_it_may_have_been()
 
 def test_a_likely_cause_in_an_unsure_form_is_called_likely() -> None:
     told = result({"episodes": [episode(("unsure", "nothing passed"), ("unsure", "no packet passed"))]}, [], 0)
-    assert told.startswith("Likely (0.96), though the fault's exact form is not known: nothing passed. ")
+    assert told.startswith("Likely (0.96; the fault's exact form is not known): nothing passed. ")
 
 
 def test_many_episodes_are_told_by_their_number() -> None:

@@ -147,6 +147,7 @@ def test_two_recorded_runs_are_compared_from_their_histories(
     assert "no difference found" in shown
     assert "cannot tell" in shown
     assert "With B: nothing would have been different." in shown
+    assert "A recovery ends with a client's first good send or pull at any broker" in " ".join(shown.split())
 
 
 def test_a_scenario_is_run_on_both_sides_with_the_same_seeds_and_what_one_side_changes_is_told(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def test_a_variant_that_makes_fewer_messages_wait_is_not_called_the_same() -> No
     was, now = (clients_of(HISTORY, 10_000, 35_000, (), {}, cost) for cost in (costing(61, 126), costing(31, 71)))
     said = beside("x=1", was, now, ([], []), (costing(61, 126), costing(31, 71)))
     assert said["sentence"] == (
-        "With x=1: better: consumer-0 is without a broker for a shorter time: 31.0 s instead of 61.0 s; "
+        "With x=1: Better: consumer-0 is without a broker for a shorter time: 31.0 s instead of 61.0 s; "
         "fewer messages arrived more than 5 s after their send: 71 instead of 126."
     )
     assert said["cost"][1] == costing(31, 71).sentence
@@ -68,7 +68,7 @@ def test_what_is_better_and_what_is_worse_are_both_told_also_by_less_than_a_tent
         for of in ([236, 106, 0, 0], [220, 67, 9, 0.9])
     )
     assert beside("x=1", was, now, ([], []), (costing(61, 181), costing(61, 209)))["sentence"] == (
-        "With x=1: better: 2 clients are without a broker for a shorter time, consumer-0 the longest: 220.0 s instead "
+        "With x=1: Better: 2 clients are without a broker for a shorter time, consumer-0 the longest: 220.0 s instead "
         "of 236.0 s. Worse: consumer-2 is without a broker for a longer time: 9.0 s instead of 0.0 s; more messages "
         "arrived more than 5 s after their send: 209 instead of 181."
     )
@@ -81,22 +81,22 @@ def test_a_sentence_says_what_differs_and_nothing_else() -> None:
     same = [lost, came], [lost, came]
     said = beside("x=1", was, now, same, UNKNOWN)["sentence"]
     assert said == (
-        "With x=1: better: fewer failed sends: 1 instead of 40 (1.0 % instead of 40.0 % of all sends); "
+        "With x=1: Better: fewer failed sends: 1 instead of 40 (1.0 % instead of 40.0 % of all sends); "
         "the last failed send is 3.0 s instead of 120.0 s after the fault."
     )
     assert beside("x=1", was, was, same, UNKNOWN)["sentence"] == "With x=1: nothing would have been different."
     other = [lost, came], [came._replace(at_ms=3000.0), lost._replace(how="closed")]
     said = beside("x=1", was, was, other, UNKNOWN)["sentence"]
     told = "1 would not have happened, 1 would have happened at another time, 1 more would have happened"
-    assert said == f"With x=1: of 2 transitions {told}."
+    assert said == f"With x=1: Of 2 transitions {told}."
     assert set(beside("x=1", was, was, other, UNKNOWN)["changed"]) == {
         "ns-0 lost broker-a (silent), at 0.0 s: only without the change",
         "ns-0 has broker-a: at 3.0 s instead of 0.0 s",
         "ns-0 lost broker-a (closed), at 0.0 s: only with the change",
     }
-    assert "With x=1: worse: more failed sends: 40 instead of 1" in beside("x=1", now, was, same, UNKNOWN)["sentence"]
+    assert "With x=1: Worse: more failed sends: 40 instead of 1" in beside("x=1", now, was, same, UNKNOWN)["sentence"]
     saved = {"producer-0": replace(was["producer-0"], failed_tries=9)}
-    told = "With x=1: better: fewer failed tries of sends: 0 instead of 9."
+    told = "With x=1: Better: fewer failed tries of sends: 0 instead of 9."
     assert beside("x=1", saved, was, same, UNKNOWN)["sentence"] == told
 
 
