@@ -247,8 +247,8 @@ _ALL = (
         needs=("node", "npm"),
         command=("env", "HOME={home}", "node", "{folder}/driver_rocketmq.js"),
         profile="node-2",
-        of_two_runs="it draws a NameServer for each request, so chance decides when it meets the one of four that is "
-        "back; 90 and 96 look-ups were too few to prove that it draws",
+        of_two_runs="it draws a NameServer for each request, so chance decides whether it meets a dead one, and when it "
+        "meets the one of four that is back",
     ),
     Client(
         name="rust-1.0.0",
