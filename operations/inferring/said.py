@@ -177,10 +177,10 @@ def _read(part: Part) -> Texts:
         )
         texts.troubled += sum(block.count(word) for word in _TROUBLE)
         texts.fails += len(_FAILS.findall(block))
-        pattern = _ANY if texts.looked >= IN_WORDS else f"{_ANY}|{TROUBLE}"
-        if _says(pa.array([block], pa.large_binary()), pattern)[0]:
+        patterns = _ANY if texts.looked >= IN_WORDS else [*_ANY, TROUBLE]
+        if _says(pa.array([block], pa.large_binary()), patterns)[0]:
             lines = block.split(b"\n")
-            for at in np.flatnonzero(_says(pa.array(lines, pa.large_binary()), pattern)).tolist():
+            for at in np.flatnonzero(_says(pa.array(lines, pa.large_binary()), patterns)).tolist():
                 raw = lines[at].rstrip(b"\r"), _above(lines, at) if at else before, b"\n".join(_trace(lines, at + 1))
                 text, above, trace = (each.decode("utf-8", "replace") for each in raw)
                 if at + 1 < len(lines) and _IS_WRAPPED.search(text) and not _STAMP.search(lines[at + 1]):
@@ -199,15 +199,17 @@ def _read(part: Part) -> Texts:
     return texts
 
 
-_ANY = "|".join(
-    re.escape(one.has) for one in {one.has: one for cause in CAUSES.values() for one in cause.says}.values()
-)
+_AT_ONCE = 200
+"""RE2 searches for so many words by a table of states; of 690 the table has no room, and RE2 is 100 times slower."""
+_HAS = [*dict.fromkeys(re.escape(one.has) for cause in CAUSES.values() for one in cause.says)]
+_ANY = ["|".join(_HAS[at : at + _AT_ONCE]) for at in range(0, len(_HAS), _AT_ONCE)]
 
 
-def _says(texts: pa.LargeBinaryArray, pattern: str) -> npt.NDArray[np.bool_]:
-    """The lines that may state a cause: RE2 searches for all words at once."""
-    found: npt.NDArray[np.bool_] = pc.match_substring_regex(texts, pattern).to_numpy(zero_copy_only=False)
-    return found
+def _says(texts: pa.LargeBinaryArray, patterns: Iterable[str]) -> npt.NDArray[np.bool_]:
+    """Return for each text whether one of the patterns matches: the text may state a cause."""
+    found = (pc.match_substring_regex(texts, one).to_numpy(zero_copy_only=False) for one in patterns)
+    any_of: npt.NDArray[np.bool_] = np.logical_or.reduce([*found])
+    return any_of
 
 
 _HEAD_BYTES = 8192

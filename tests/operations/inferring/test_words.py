@@ -1,7 +1,10 @@
 """Lines whose spelling no rule has are read by what they speak of and what they say of it."""
 
+import re
+
 import pytest
 
+from nemesrv.operations.inferring import said
 from nemesrv.operations.inferring.said import CAUSES, of_line
 from nemesrv.operations.inferring.words import RANK, in_words
 
@@ -83,3 +86,11 @@ def test_each_cause_that_words_tell_has_a_sentence() -> None:
 def test_an_offset_at_the_end_of_its_files_is_harmless_and_one_beside_them_is_not(asked: str, cause: str) -> None:
     line = f"WARN PullMessageThread_1 - Request offset: 7, {asked}, mappedFileSize: 9, mappedFiles count: 2"
     assert [one.cause for one in of_line(line, "", "store.log", 1)] == [cause]
+
+
+def test_the_search_for_all_words_is_in_parts_that_fit_the_table_of_states() -> None:
+    parts = [part.split("|") for part in said._ANY]
+    assert max(map(len, parts)) <= 200
+    assert {word for part in parts for word in part} >= {
+        re.escape(one.has) for cause in CAUSES.values() for one in cause.says if "|" not in one.has
+    }
