@@ -59,8 +59,8 @@ def shares_taken(control: Control, world: World) -> Iterator[Finding]:
             rounds = _Rounds(world, node, said[node.name, life.incarnation], known)
             judged = [(at_ms, topic, right) for topic in topics for at_ms, right in rounds.of(topic)]
             if judged:
-                row = _ALL_ROW if rounds.takes_all else _ROW
-                yield _finding(node.name, life, min(life.end_ms, world.end_ms), judged, rounds.misled_by, row)
+                rule = _ALL_ROW if rounds.takes_all else _ROW
+                yield _finding(node.name, life, min(life.end_ms, world.end_ms), judged, rounds.misled_by, rule)
 
 
 class _Rounds:
@@ -126,7 +126,7 @@ class _Rounds:
 
 
 def _finding(
-    consumer: str, life: Life, until_ms: float, judged: Sequence[tuple[float, str, bool]], misled_by: str, row: str
+    consumer: str, life: Life, until_ms: float, judged: Sequence[tuple[float, str, bool]], misled_by: str, rule: str
 ) -> Finding:
     """Wrong from the first wrong round on, until the same topic's next right one after the last that was wrong."""
     wrong = sorted((at_ms, topic) for at_ms, topic, right in judged if not right)
@@ -139,7 +139,7 @@ def _finding(
         (consumer, "", topic),
         "takes its own share",
         (life.start_ms, until_ms),
-        at_no_time(row),
+        at_no_time(rule),
         out=out,
         examined=len(judged),
         wrong=len(wrong),
