@@ -52,6 +52,15 @@ def offsets_vary(world: World, master: str, at_ms: float) -> bool:
     return any(fault.start_ms < at_ms and not world.harmless(fault) for fault in world.faults)
 
 
+def keeps_own_offsets(world: World, slave: str, from_ms: float, to_ms: float) -> bool:
+    """Whether the slave had only those offsets all that time that it had before, or that consumers committed to it: no
+    process of its master ran, nor just before."""
+    master, since_ms = broker_name(slave), from_ms - SYNCHRONIZED_MS
+    if world.made_by(slave) != OURS or elects(world, slave) or world.acts:
+        return False
+    return not any(life.start_ms <= to_ms and since_ms <= life.end_ms for life in world.lives_of(master))
+
+
 @once
 def offsets_copied(world: World, master: str) -> Sequence[Stretch]:
     """When each slave of the name has taken its master's offsets over each 10 s, and copied its messages, for certain:

@@ -4,8 +4,9 @@
     the group's clientIds, sorted               member 0   1       2        the first (queues % members) have one more
 
 All members do the same sum over what each sees, so a round is held to what its own consumer held as route, and to whom
-every broker that it may have asked knew. Judged are rounds in which none of that changed, no fault was in force of
-these brokers, the consumer or a link between them, and no call ran out.
+every broker that it may have asked knew. With broadcasting each consumer takes all readable queues of its route, and
+asks nobody. Judged are rounds in which none of that changed, no fault was in force of these brokers, the consumer or a
+link between them, and no call ran out.
 
 A broker is guilty, and not the consumer, where it answered a list of members that it did not have (`members_listed`)
 and the consumer's share is right by that list.
@@ -28,6 +29,8 @@ from ..record.control import Control, Row
 
 _ROW = "AllocateMessageQueueAveragely: every member takes its own slice of the same queues"
 
+_ALL_ROW = "RebalanceImpl.rebalanceByTopic: with broadcasting a consumer has all queues of its route"
+
 
 def share(client_id: str, queues: Collection[Queue], client_ids: Collection[str]) -> frozenset[Queue]:
     """The queues of this member, by broker name and queue id. Who is listed twice has the share of its first place."""
@@ -41,9 +44,9 @@ def share(client_id: str, queues: Collection[Queue], client_ids: Collection[str]
 def shares_taken(control: Control, world: World) -> Iterator[Finding]:
     """One of each consumer process that had a round which is judged."""
     brokers = world.of_kind("broker", "slave")
-    if world.workload.get("broadcasting") or any(node.implementation != OURS for node in brokers):
+    if any(node.implementation != OURS for node in brokers):
         return
-    if world.of_kind("slave"):
+    if world.of_kind("slave") and not world.workload.get("broadcasting"):
         return  # which of a name's brokers was asked nobody records
     known = {name: States(*zip(*states, strict=True)) for name, states in listed(world, control.rows).items()}
     assigned = [row for row in control.rows("assigned") if row.topic]
@@ -56,13 +59,16 @@ def shares_taken(control: Control, world: World) -> Iterator[Finding]:
             rounds = _Rounds(world, node, said[node.name, life.incarnation], known)
             judged = [(at_ms, topic, right) for topic in topics for at_ms, right in rounds.of(topic)]
             if judged:
-                yield _finding(node.name, life, min(life.end_ms, world.end_ms), judged, rounds.misled_by)
+                rule = _ALL_ROW if rounds.takes_all else _ROW
+                yield _finding(node.name, life, min(life.end_ms, world.end_ms), judged, rounds.misled_by, rule)
 
 
 class _Rounds:
     def __init__(self, world: World, node: NodeInfo, said: Sequence[Row], known: Mapping[str, States]) -> None:
         self._world, self._said, self._known = world, said, known
         self._consumer, self._group = node.name, frozenset(world.members_of(node.name))
+        self.takes_all = bool(world.workload.get("broadcasting"))
+        """So that no broker is asked, and each round can be whole."""
         self.misled_by = ""
         """Who answered it, before its first wrong round, a list that its brokers did not have, and that it went by."""
         # On the virtual clock a row has the time of what it tells, so a round that follows a change at once is judged;
@@ -70,7 +76,8 @@ class _Rounds:
         timers = world.timers_of(node.name)
         self._near_ms = (timers.clocks_ms or 0.0) if world.run.get("clock") == "virtual" else timers.delivery_ms
         slow_ms = timers.A_ms / 2
-        done = [row for row in said if row.f == REBALANCE and (row.decoded or {}).get("balanced")]
+        rows = [row for row in said if row.f == REBALANCE]
+        done = [row for row in rows if self.takes_all or (row.decoded or {}).get("balanced")]
         self._ended = [(row.time_ms, took) for row in done if (took := row.duration_ms or 0.0) < slow_ms]
 
     def of(self, topic: str) -> Iterator[tuple[float, bool]]:
@@ -103,6 +110,8 @@ class _Rounds:
         brokers = frozenset(str(name) for name in route.get("brokers") or ())
         if self._disturbed(brokers, from_ms, to_ms):
             return None
+        if self.takes_all:
+            return queues
         heard = {self._known[name].throughout(from_ms, to_ms) if name in self._known else None for name in brokers}
         ids = heard.pop() if len(heard) == 1 else None
         members = [one for one in ids or () if node_of_client_id(one) in self._group]
@@ -117,7 +126,7 @@ class _Rounds:
 
 
 def _finding(
-    consumer: str, life: Life, until_ms: float, judged: Sequence[tuple[float, str, bool]], misled_by: str
+    consumer: str, life: Life, until_ms: float, judged: Sequence[tuple[float, str, bool]], misled_by: str, rule: str
 ) -> Finding:
     """Wrong from the first wrong round on, until the same topic's next right one after the last that was wrong."""
     wrong = sorted((at_ms, topic) for at_ms, topic, right in judged if not right)
@@ -130,7 +139,7 @@ def _finding(
         (consumer, "", topic),
         "takes its own share",
         (life.start_ms, until_ms),
-        at_no_time(_ROW),
+        at_no_time(rule),
         out=out,
         examined=len(judged),
         wrong=len(wrong),

@@ -19,6 +19,7 @@ from ...history.schema import row_order
 from ...oracle.deliveries import askers
 from ...oracle.queue_owners import node_of_client
 from ...oracle.recorded import OURS
+from ...oracle.slaves import keeps_own_offsets
 from ...oracle.time_outs import SUSPEND_MS
 from ...oracle.world import World
 from ...topology import is_slave, node_of_client_id
@@ -69,7 +70,7 @@ def commits(part: Part, world: World) -> CommitFacts:
         back=tuple(_back(of_place, part.of("pull", types=("ok",)), world)),
         older=() if broadcasting else tuple(_older(part.control, world, of_place)),
         forgotten=(
-            *_forgotten(of_place),
+            *_forgotten(world, of_place),
             *(_begun_below if broadcasting else _invented)(part.control, world, of_place),
         ),
         behind=tuple(_behind(receipts, part.control, world, first)),
@@ -305,15 +306,19 @@ def _left(control: Control, commits: Mapping[Place, Sequence[Row]]) -> Iterator[
                     yield GivenUp(*place, row["offset"], node_of_client(one), row["time_ms"], one.time_ms, left=True)
 
 
-def _forgotten(commits: Mapping[Place, Sequence[Row]]) -> Iterator[Forgotten]:
-    """Of masters: a slave's table is its master's each 10 s, whatever it was told itself (`SlaveSynchronize`)."""
+def _forgotten(world: World, commits: Mapping[Place, Sequence[Row]]) -> Iterator[Forgotten]:
+    """Of masters, and of slaves whose master is gone: else a slave's table is its master's each 10 s, whatever it was
+    told itself (`SlaveSynchronize`)."""
     for place, of_place in commits.items():
         last: dict[tuple[str, int], Row] = {}
-        for row in (row for row in of_place if not is_slave(row["node"])):
-            told, before = last.get((row["node"], row["incarnation"])), row["value"].get("before")
-            if told is not None and before not in (None, told["offset"]):
-                yield Forgotten(*place, told["offset"], before, row["time_ms"], told["time_ms"])
-            last[row["node"], row["incarnation"]] = row
+        for row in of_place:
+            process, before = (row["node"], row["incarnation"]), row["value"].get("before")
+            told, last[process] = last.get(process), row
+            if told is None or before in (None, told["offset"]):
+                continue
+            slave = row["node"] if is_slave(row["node"]) else ""
+            if not slave or keeps_own_offsets(world, slave, told["time_ms"], row["time_ms"]):
+                yield Forgotten(*place, told["offset"], before, row["time_ms"], told["time_ms"], slave=slave)
 
 
 def _begun_below(control: Control, _world: World, commits: Mapping[Place, Sequence[Row]]) -> Iterator[Forgotten]:

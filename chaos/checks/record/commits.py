@@ -89,6 +89,8 @@ class Forgotten(OfQueue):
     told_ms: float
     is_answer: bool = False
     """Whether the broker answered it to a question."""
+    slave: str = ""
+    """Which slave of the broker name that was."""
 
 
 @dataclass(frozen=True)

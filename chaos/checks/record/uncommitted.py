@@ -161,7 +161,8 @@ def _had_to_commit(one: Behind, at_ms: float, rules: CommitRules, group: Asker, 
 def not_kept(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker]) -> Iterator[Forgotten]:
     """Offsets that a process of a broker was told and did not have at the next commit, or question."""
     for one in facts.forgotten:
-        if (one.topic, one.broker_name) in rules.deleted or offsets_vary(rules.world, one.broker_name, one.at_ms):
+        varies = not one.slave and offsets_vary(rules.world, one.broker_name, one.at_ms)
+        if (one.topic, one.broker_name) in rules.deleted or varies:
             continue
         if not rules.was_reset(one.queue, groups[one.group], one.told_ms, one.at_ms):
             yield one
@@ -176,7 +177,9 @@ def forgotten(unkept: Iterable[Forgotten], rules: CommitRules, groups: Mapping[s
         holder = rules.holder(one.queue, groups[one.group], one.at_ms) or one.group
         because = f"{one.offset} was stored, {one.before} was there later"
         yield finding(
-            (one.group, one.broker_name, one.topic) if broadcasting else (one.broker_name, holder, one.topic),
+            (one.group, one.broker_name, one.topic)
+            if broadcasting
+            else (one.slave or one.broker_name, holder, one.topic),
             "lost its own offset"
             if broadcasting
             else _ANSWERED

@@ -3,8 +3,8 @@
     of a NameServer   register, unregister, wipe_write_perm, add_write_perm, delete_topic: its routes are what these
                       and the brokers' own registrations make of each other (differences.py)
     of a broker       update_topic, delete_topic: it has the topic as asked, with its permission, or not at all, and
-                      after a restart, too; update_config: with a brokerPermission of 6 again, each topic has the
-                      permission that the topic had before
+                      after a restart, too; update_config: with another brokerPermission, each topic has what the
+                      brokerPermission leaves of the permission that the topic had before
 
 Only what was answered with success is judged, and of NameServers where their transports recorded what they read.
 What brokers have to tell NameServers of it, and what clients do then, is for the other checks.
@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ....remoting.codes import PERM_READ, PERM_WRITE
+from ....remoting.node.profile import Profile
 from ....remoting.topics import is_own
 from ...oracle.by_hand import Act
 from ...oracle.link import resent_after_ms
@@ -91,7 +92,7 @@ def _at_name_server(control: Control, world: World, act: Act) -> Iterator[Findin
 
 def _at_broker(control: Control, world: World, act: Act) -> Iterator[Finding]:
     if act.f == "update_config":
-        yield from _permits_again(control, world, act)
+        yield from _permits(control, world, act)
     if act.f not in ("update_topic", "delete_topic"):
         return
     rows = [row for row in control.rows("topic") if row.node == act.node and row.topic == act.topic]
@@ -133,22 +134,27 @@ def _stays_away(control: Control, world: World, act: Act, had_ms: Sequence[float
         yield _finding(control, world, act._replace(node=slave), "comes back", out, {})
 
 
-def _permits_again(control: Control, world: World, act: Act) -> Iterator[Finding]:
-    """Of an act that gives a broker its whole permission back: whether each topic that nobody else changed has the
-    permission that the topic had before the first change of the broker's."""
+def _permits(control: Control, world: World, act: Act) -> Iterator[Finding]:
+    """Of an act that changes a broker's permission: whether each topic that nobody else changed since has what the
+    permission leaves of the topic's own: the bits of both, and in 4.9 the broker's permission alone."""
     acts = [one for one in world.acts if one.node == act.node]
     changes = [one for one in acts if one.broker_permission is not None]
+    permission = act.broker_permission
     was_whole = int(str(world.setting(act.node, _PERMISSION))) & RW == RW
-    if act not in changes[1:] or not was_whole or not _permits_all(world, act):
+    if permission is None or not was_whole or not all(one.is_done for one in changes if one.began_ms <= act.began_ms):
         return
-    named = {one.topic for one in acts}
+    named = {one.topic for one in acts if one.ended_ms > changes[0].began_ms}
     rows = [row for row in control.rows("topic") if row.node == act.node and row.topic not in named]
     had, has = (
         {row.topic or "": (row_of(row.decoded) or ())[2:] for row in rows if row.time_ms <= until_ms}
         for until_ms in (changes[0].began_ms, act.ended_ms + 0.5)
     )
-    changed = (topic for topic, perm in had.items() if perm != has[topic])
-    other = min(changed, key=lambda topic: (is_own(topic), topic), default=None)
+    is_whole, of_both = permission & RW == RW, world.timers_of(act.node).profile is Profile.V5_X
+    due = {
+        topic: perm if is_whole else tuple(permission & bits if of_both else permission for bits in perm)
+        for topic, perm in had.items()
+    }
+    other = min((topic for topic in due if due[topic] != has[topic]), key=lambda it: (is_own(it), it), default=None)
     out = None if other is None else (act.ended_ms, act.ended_ms + world.timers.R_ms)
     yield _finding(control, world, act._replace(topic=other or ""), "the broker's topic", out, {})
 

@@ -156,6 +156,16 @@ def broker_registers_one_topic_with_all_permissions(broker: Broker) -> None:
             replace_part(registration, "as_permitted", permitted)
 
 
+@planted(BROKER_A, "topic-loses-queues", caught_by="done_by_hand")
+@in_its_parts
+def broker_keeps_the_permission_of_a_topic(broker: Broker) -> None:
+    """a broker registers the topic orders with the topic's own permission, whatever brokerPermission is"""
+
+    @around(broker._registration, "as_permitted")
+    def permitted_but(permitted: Any, topic: TopicConfig) -> Any:
+        return topic if topic.topic_name == "orders" else permitted(topic)
+
+
 @planted(BROKER_A, _SCENARIO, caught_by="done_by_hand")
 @in_its_parts
 def broker_changes_no_topic(broker: Broker) -> None:

@@ -218,6 +218,14 @@ def slave_made_master_stores_nothing(broker: Broker) -> None:
         raise StoreFull("message store is slave mode, so putMessage is forbidden")
 
 
+@planted(SLAVE_OF_A, _READS, caught_by="commits_follow_work")
+@may_find("duplicates")
+@in_its_parts
+def slave_stores_no_commit(broker: Broker) -> None:
+    """a slave does not store the offsets that consumers commit to the slave while its master is gone"""
+    replace_part(broker.services.offsets, "commit", does_nothing)
+
+
 @planted(NS_0, "slave-made-master", caught_by="routes_as_registered")
 @may_find("routes_are_true routes_converge")
 def name_server_keeps_the_id_of_a_slave(server: NameServer) -> None:

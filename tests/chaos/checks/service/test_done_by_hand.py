@@ -160,6 +160,22 @@ def test_a_topic_has_its_permission_again_when_the_broker_has_its_own(
     assert wrong == ([] if is_valid else ["orders"])
 
 
+@pytest.mark.parametrize(
+    ("profile", "perm", "is_valid"), [("4.9", 2, True), ("4.9", 0, False), ("5.x", 0, True), ("5.x", 2, False)]
+)
+def test_a_topic_to_read_has_the_permission_of_its_broker_and_in_5_x_the_common_bits(
+    *, profile: str, perm: int, is_valid: bool
+) -> None:
+    told = story()
+    told.rows[0]["value"]["profile"] = profile
+    for at_s, has in ((10, 4), (40, perm)):
+        told.at(at_s).event("broker-a", "topic", topic="fresh", value={"read": 2, "write": 2, "perm": has})
+    told.event("broker-a", "topic", topic="orders", value={"read": 4, "write": 4, "perm": 2})
+    act(told, 40, "update_config", target="broker-a", value={"settings": {"brokerPermission": 2}})
+    wrong = [one.topic for one in check(told.end(90)).findings if one.wrong]
+    assert wrong == ([] if is_valid else ["fresh"])
+
+
 def test_a_late_machine_is_an_excuse_that_is_said() -> None:
     builder = act(story(), 40, "unregister", broker_name="broker-a", address=OWN)
     holds(builder, 43.5).at(0).lag(4000.0, until_s=90)
