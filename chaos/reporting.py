@@ -96,17 +96,12 @@ _EXPLAINED |= {"dead_brokers_avoided", "dead_name_servers_left", "availability",
 """The checks whose rules `nemesrv explain` tells."""
 
 
-def _is_explained(folder: RunFolder, verdicts: Sequence[Verdict]) -> bool:
-    if (folder.path / INCIDENT).is_file():
-        return False
-    wrong = first_wrong(verdicts)
-    return wrong is None or wrong.name in _EXPLAINED
-
-
 def _run(folder: RunFolder, scenario: Scenario, verdicts: Sequence[Verdict]) -> Run:
     from .reports.html import Run
 
     again = replay_line(folder.scenario_file, scenario.seed or 0, virtual=scenario.clock == "virtual")
+    wrong, is_incident = first_wrong(verdicts), (folder.path / INCIDENT).is_file()
+    is_explained = not is_incident and (wrong is None or wrong.name in _EXPLAINED)
     return Run(
         name=scenario.name,
         description=scenario.description,
@@ -115,7 +110,7 @@ def _run(folder: RunFolder, scenario: Scenario, verdicts: Sequence[Verdict]) -> 
         time_scale=scenario.timers.time_scale,
         versions=scenario.versions,
         again=again,
-        explain=f"nemesrv explain {folder.scenario_file}" if _is_explained(folder, verdicts) else "",
+        explain=f"nemesrv explain {folder.scenario_file}" if is_explained else "",
         scenario=scenario,
         left_out=read_left_out(folder) if folder.verdicts_file.is_file() else {},
         cost=_read_cost(folder),
