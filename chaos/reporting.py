@@ -8,6 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from .checks import CHECKS
+from .checks.cause import first_wrong
+from .checks.check import Group
 from .errors import HarnessError
 from .experiment.run_folder import RunFolder
 from .installation import require_extras
@@ -64,7 +67,7 @@ def write_reports(folder: RunFolder) -> None:
     scenario, verdicts = folder.scenario(), read_verdicts(folder)
     from .reports.html import RunToDraw, html_of  # Bokeh: half a second that other commands need not wait for
 
-    told = RunToDraw(_run(folder, scenario), verdicts, folder.path)
+    told = RunToDraw(_run(folder, scenario, verdicts), verdicts, folder.path)
     folder.report_file.write_text(html_of(told, verdicts), encoding="utf-8")
     write_junit(folder, scenario, verdicts, read_left_out(folder))
 
@@ -74,9 +77,8 @@ def write_replay(folder: RunFolder) -> None:
     from .reports.html import html_report
 
     scenario = folder.scenario()
-    page = html_report(
-        _run(folder, scenario), read_verdicts(folder) if folder.verdicts_file.is_file() else (), folder.path
-    )
+    verdicts = read_verdicts(folder) if folder.verdicts_file.is_file() else ()
+    page = html_report(_run(folder, scenario, verdicts), verdicts, folder.path)
     folder.report_file.write_text(page, encoding="utf-8")
 
 
@@ -89,10 +91,17 @@ def written(folder: RunFolder) -> dict[str, object]:
     return {"file": str(folder.report_file), "runs": [run]}
 
 
-def _run(folder: RunFolder, scenario: Scenario) -> Run:
+_EXPLAINED = {name for name, check in CHECKS.items() if check.group is Group.ROUTES}
+_EXPLAINED |= {"dead_brokers_avoided", "dead_name_servers_left", "availability", "recovery_time"}
+"""The checks whose rules `nemesrv explain` tells."""
+
+
+def _run(folder: RunFolder, scenario: Scenario, verdicts: Sequence[Verdict]) -> Run:
     from .reports.html import Run
 
     again = replay_line(folder.scenario_file, scenario.seed or 0, virtual=scenario.clock == "virtual")
+    wrong, is_incident = first_wrong(verdicts), (folder.path / INCIDENT).is_file()
+    is_explained = not is_incident and (wrong is None or wrong.name in _EXPLAINED)
     return Run(
         name=scenario.name,
         description=scenario.description,
@@ -101,7 +110,7 @@ def _run(folder: RunFolder, scenario: Scenario) -> Run:
         time_scale=scenario.timers.time_scale,
         versions=scenario.versions,
         again=again,
-        explain="" if (folder.path / INCIDENT).is_file() else f"nemesrv explain {folder.scenario_file}",
+        explain=f"nemesrv explain {folder.scenario_file}" if is_explained else "",
         scenario=scenario,
         left_out=read_left_out(folder) if folder.verdicts_file.is_file() else {},
         cost=_read_cost(folder),

@@ -232,10 +232,14 @@ def examples_of(findings: Iterable[Finding], validity: Validity) -> tuple[Exampl
 
 
 def _examples(findings: Iterable[Finding]) -> list[Example]:
-    """The worst first; of what is as bad, what was seen of a topic that is neither RocketMQ's own nor a broker's."""
+    """The worst first; of what is as bad, what was seen of a topic that is neither RocketMQ's own nor a broker's. A
+    second example of one send comes behind all others that are wrong."""
 
     def key(one: Finding) -> tuple[object, bool]:
         return one.badness, not is_own(one.topic) and one.topic not in (one.subject, one.object)
 
     bad = sorted((one for one in findings if one.wrong or one.late), key=key, reverse=True)
-    return [finding.example for finding in bad[:EXAMPLES_MAX]]
+    first: dict[object, int] = {}
+    again = [first.setdefault(one.more.get("op_id", at), at) != at for at, one in enumerate(bad)]
+    ranked = sorted(zip(bad, again, strict=True), key=lambda of: (not of[0].wrong, of[1]))
+    return [finding.example for finding, _ in ranked[:EXAMPLES_MAX]]

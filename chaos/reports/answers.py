@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..checks import CHECKS
-from ..checks.cause import cause_of, first_wrong
+from ..checks.cause import Cause, cause_of, first_wrong, guilty_nodes
 from ..checks.check import Group
 from ..checks.finishing import INFERRED_MS
 from ..faults.fault import Fault
@@ -32,7 +32,7 @@ from ..verdict import Finding, Validity, Verdict, seconds, tenths, worst
 from .cost import Cost
 from .groups import of_each
 from .imported import LIKELY, NOTHING_JUDGED, how_sure
-from .sentences import undecided_sentences
+from .sentences import and_more, undecided_sentences
 from .text import all_of
 
 _CLIENTS = (Group.CLIENT_ROUTES, Group.NAME_SERVERS, Group.MESSAGES, Group.CONSUMING)
@@ -66,6 +66,7 @@ _WHY_DROPPED = {
 }
 _DROPS_SHOWN = 4
 _LABEL = re.compile(r"\b([\w-]+) (start|end)\b")
+_OWN_RULE = re.compile(r"(?P<method>\w[\w.]*(?:, \w[\w.]*)*): (?P<rule>.+)")
 _NO_FAULT = "No fault was injected, so this run shows nothing about faults"
 
 
@@ -114,7 +115,7 @@ def answers(
         return line if scenario is None else _LABEL.sub(lambda found: _named(found, kinds), line)
 
     wrong, cause = first_wrong(verdicts), cause_of(verdicts)
-    rule = "" if wrong is None or cause is None else f"{cause.guarantee} ({_check_and_rule(wrong)})"
+    rule = "" if wrong is None or cause is None else _rule(wrong, cause)
     return Answers(
         verdict=worst(v.verdict for v in verdicts),
         name=name,
@@ -125,7 +126,7 @@ def answers(
         routes=said(_routes(verdicts, scenario)),
         clients=said(_clients(verdicts)),
         drops=said(_drops(verdicts)),
-        cost="" if cost is None else said([cost.sentence]),
+        cost="" if cost is None else said([cost.told(guilty_nodes(verdicts))]),
         undecided=tuple(said([line]) for line in _undecided(verdicts)),
     )
 
@@ -139,10 +140,14 @@ def _undecided(verdicts: Sequence[Verdict]) -> Iterator[str]:
     return (f"{', '.join(names)}: {sentence}" for sentence, names in checks.items())
 
 
-def _check_and_rule(wrong: Verdict) -> str:
-    """Return the check's name, and for a check of many timers also the timer's rule."""
-    of_timers = wrong.name in CHECKS and CHECKS[wrong.name].group is Group.TIMERS
-    return ": ".join(filter(None, (wrong.name, str(wrong.allowed.get("row") or "") if of_timers else "")))
+def _rule(wrong: Verdict, cause: Cause) -> str:
+    """Return the broken rule and its check. If the first violation has a rule of its own, `method: rule`, the sentence
+    is of this rule, and not of all rules of the check."""
+    group = CHECKS[wrong.name].group if wrong.name in CHECKS else None
+    kinds = {example.more.get("kind") for example in wrong.examples[:1]}
+    rows = {finding.row for finding in wrong.findings if finding.wrong and finding.kind in kinds}
+    own = _OWN_RULE.fullmatch(rows.pop()) if len(rows) == 1 and group is not Group.ROUTES else None
+    return f"{own['rule']} ({wrong.name}: {own['method']})" if own else f"{cause.guarantee} ({wrong.name})"
 
 
 _EFFECTS = frozenset({"broker_address_not_reached", "broker_is_not_registered"})
@@ -210,8 +215,7 @@ def _first(verdicts: Sequence[Verdict]) -> str:
     """Return who did what first, and what was allowed; if the run is UNKNOWN, why. "" if all is right."""
     wrong = first_wrong(verdicts)
     if wrong is not None and (cause := cause_of(verdicts)) is not None and wrong.examples:
-        more = wrong.violations - 1
-        return cause.sentence.rstrip(".") + (f"; and {more} more" if more > 0 else "")
+        return cause.sentence.rstrip(".") + and_more(wrong)
     if wrong is not None:
         return wrong.why
     unknown = [v for v in verdicts if v.verdict is Validity.UNKNOWN]

@@ -13,9 +13,9 @@ any without a fault.
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -23,7 +23,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from ...remoting.topics import is_own
+from ..faults.process_faults import Kill, Pause, Stop
 from ..oracle.intervals import Stretch, until_next, without
+from ..oracle.quiet import settle_ms
 from ..oracle.world import World
 from ..verdict import seconds
 
@@ -46,6 +48,8 @@ class Without:
     took_ms: float
     came_back: bool
     """False: it lasted until the end of the client's work."""
+    because: str = ""
+    """`broker-a was killed`, if this and the recovery that RocketMQ's timers allow explain the whole time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +65,8 @@ class Cost:
     messages: Mapping[str, float]
     """waited: messages received more than LEAST_MS after their send; longest_ms: the longest such wait; never_received:
     messages acknowledged and not received."""
+    failed_of: Mapping[str, int] = field(default_factory=dict)
+    """By client, the sends that failed or ended without an answer."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -76,18 +82,26 @@ class Cost:
             replace(one, client=names.get(one.client, one.client), broker=names.get(one.broker, one.broker))
             for one in self.without_broker
         )
-        return replace(self, without_broker=tuple(without))
+        failed_of = {names.get(client, client): count for client, count in self.failed_of.items()}
+        return replace(self, without_broker=tuple(without), failed_of=failed_of)
 
     @property
     def sentence(self) -> str:
-        """Return `consumer-0 was without broker-a for 41.0 s (20.1 to 61.1 s); 65 messages arrived …`.
-        If nothing was lost, the sentence says that no client was without a broker and no send failed."""
+        return self.told()
+
+    def told(self, guilty: Collection[str] = ()) -> str:
+        """Return `consumer-0 was without broker-a for 41.0 s (20.1 to 61.1 s); 65 messages arrived …`. Failed sends
+        come first if a guilty node sent some of them. If nothing was lost, the sentence says that no client was
+        without a broker and no send failed."""
         of_broker: dict[str, list[Without]] = defaultdict(list)
         for one in self.without_broker:
             of_broker[one.broker].append(one)
         said = [_without(broker, of) for broker, of in of_broker.items()]
         if failed := self.sends["failed"] + self.sends["unanswered"]:
-            said.append(f"{failed:,} of {failed + self.sends['ok']:,} sends failed or ended without an answer")
+            of_guilty = {client: count for client, count in self.failed_of.items() if client in guilty}
+            told = [f"{'all' if count == failed else f'{count:,}'} of them {one}'s" for one, count in of_guilty.items()]
+            text = f"{failed:,} of {failed + self.sends['ok']:,} sends failed or ended without an answer"
+            said.insert(0 if told else len(said), ", ".join((text, *told)))
         if waited := self.messages["waited"]:
             noun = "message" if waited == 1 else "messages"
             at_most = f", {seconds(self.messages['longest_ms'])} at most"
@@ -103,6 +117,7 @@ def _without(broker: str, gaps: Sequence[Without]) -> str:
     longest = gaps[0]
     span = f"{longest.from_s:.1f} to {longest.to_s:.1f} s"
     when = f"{seconds(longest.took_ms)} ({span}{'' if longest.came_back else ', the end of its work'})"
+    when += f", because {longest.because}" if longest.because and all(gap.because for gap in gaps) else ""
     if len(gaps) == 1:
         return f"{longest.client} was without {broker} for {when}"
     return f"{len(gaps)} clients were without {broker}, {longest.client} the longest, for {when}"
@@ -131,6 +146,7 @@ def cost_of(run_dir: Path) -> Cost | None:
     sends = {outcome: int(recorded.traffic.where("send", outcome).sum()) for outcome in ("ok", "fail", "info")}
     if not sum(sends.values()) and not recorded.traffic.where("pull", "ok").any():
         return None
+    failed = Counter(recorded.traffic.node[recorded.traffic.where("send", "fail", "info")].tolist())
     gaps = _gaps_of(recorded, World.of_rows(recorded.world_rows, last_ms=recorded.last_ms))
     flow = read_flow(recorded)
     slow = flow.took_ms[flow.took_ms > LEAST_MS]
@@ -143,6 +159,7 @@ def cost_of(run_dir: Path) -> Cost | None:
             "longest_ms": round(float(slow.max(initial=0.0)), 1),
             "never_received": len(flow.acknowledged_ms) - len(flow.received_ms),
         },
+        failed_of={recorded.traffic.nodes[at]: count for at, count in sorted(failed.items())},
     )
 
 
@@ -167,8 +184,18 @@ def _gaps_of(recorded: Recorded, world: World) -> list[Without]:
             from_ms, to_ms = gap
             span = {"from_s": round(from_ms / 1000, 1), "to_s": round(to_ms / 1000, 1)}
             took_ms, back = round(to_ms - from_ms, 1), to_ms < end_ms
-            found.append(Without(client=client, broker=broker, **span, took_ms=took_ms, came_back=back))
+            why = _because(world, broker, from_ms, to_ms)
+            found.append(Without(client=client, broker=broker, **span, took_ms=took_ms, came_back=back, because=why))
     return found
+
+
+def _because(world: World, broker: str, from_ms: float, to_ms: float) -> str:
+    recovery_ms = settle_ms(world)
+    for fault in world.faults:
+        is_process = fault.target is None and fault.source == broker and isinstance(fault.kind, Kill | Stop | Pause)
+        if is_process and fault.overlaps(from_ms, to_ms) and to_ms <= fault.end_ms + recovery_ms:
+            return f"{broker} {'' if fault.stood_still else 'was '}{fault.kind.title}"
+    return ""
 
 
 def elsewhere(notable: Iterable[Mapping[str, Any]], client: str, broker: str, end_ms: float) -> list[Stretch]:

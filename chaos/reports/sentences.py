@@ -51,9 +51,17 @@ def wrong_sentence(v: Verdict) -> str:
     verdict is VALID."""
     if v.verdict is Validity.VALID or not v.examples:
         return ""
-    more = v.violations - 1
-    tail = f"; and {more} more" if v.verdict is Validity.INVALID and more > 0 else ""
-    return example_sentence(v.examples[0], v.timeline_ms) + tail
+    return example_sentence(v.examples[0], v.timeline_ms) + (and_more(v) if v.verdict is Validity.INVALID else "")
+
+
+def and_more(v: Verdict) -> str:
+    """Return `; and 11 more`, the violations of the same kind as the first example, and the number of all others."""
+    kind = v.examples[0].more.get("kind")
+    others = min(sum(finding.wrong for finding in v.findings if finding.kind != kind), v.violations - 1)
+    more = v.violations - 1 - others
+    of_others = "1 violation of another kind" if others == 1 else f"{others:,} violations of other kinds"
+    counts = [f"and {more:,} more"] * (more > 0) + [f"and {of_others}"] * (others > 0)
+    return f"; {', '.join(counts)}" if counts else ""
 
 
 def allowed_sentence(v: Verdict) -> str:

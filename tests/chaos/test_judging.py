@@ -217,11 +217,19 @@ def test_the_cost_is_in_verdicts_json_and_the_same_on_the_terminal_and_in_the_re
         ("producer-0", "broker-a", 63_000),
     ]
     assert cost["sends"] == {"ok": 78, "failed": 0, "unanswered": 2}
+    assert cost["failed_of"] == {"producer-0": 2}
     assert cost["messages"] == {"waited": 0, "longest_ms": 0, "never_received": 0}
     sentence = "2 clients were without broker-a, consumer-0 the longest, for 63.0 s (20.0 to 83.0 s, the end"
     show(kept)
     assert f"Cost: {sentence}" in capsys.readouterr().out
     assert f"<dt>Cost</dt><dd>{sentence}" in folder.report_file.read_text(encoding="utf-8")
+
+
+def test_nemesrv_explain_is_next_only_where_it_tells_of_the_broken_rule(tmp_path: Path) -> None:
+    folder = run_with_a_lost_broker(tmp_path)
+    for check, is_next in (("routes_converge", True), ("recovery_time", True), ("living_are_used", False)):
+        keep(of_run(folder, folder.scenario()), [replace(VALID, name=check, verdict=Validity.INVALID)], Engine.PLAIN)
+        assert ("nemesrv explain" in folder.report_file.read_text(encoding="utf-8")) is is_next
 
 
 def test_a_history_without_a_report_has_no_cost_and_its_report_has_it(tmp_path: Path) -> None:

@@ -51,10 +51,10 @@ def gather(gathering: Gathering, world: World) -> Used:
     shares = gathering.counted(SHARES, world)
     for reading in (TRIES, READS):
         shares = shares.plus(gathering.counted(reading, world))
-    of_tries = {
-        name: getattr(shares, name) for name in ("same", "odd", "given_up", "to_slaves", "to_isolated", "not_isolated")
+    names = ("same", "odd", "given_up", "to_slaves", "to_isolated", "not_isolated")
+    ordered: dict[str, Any] = {
+        name: tuple(sorted(getattr(shares, name), key=lambda one: (one.time_ms, one))) for name in names
     }
-    ordered: dict[str, Any] = {name: tuple(sorted(of, key=lambda one: one.time_ms)) for name, of in of_tries.items()}
     return Used(replace(shares, **ordered, in_turn=in_turn, strays=strays), gathering.control)
 
 

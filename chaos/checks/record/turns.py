@@ -26,8 +26,8 @@ from ..findings import Rule, at_a_moment, finding
 from .control import Control, once
 from .uses import BrokerShares, Queue, Segment, Stray, isolated
 
-TURN = "selectOneMessageQueue: the next queue of the route"
-KEY = "sendSelectImpl: the queue that its MessageQueueSelector selects, by the hash of the sharding key"
+TURN = "selectOneMessageQueue: a send goes to the next queue of the route"
+KEY = "sendSelectImpl: a send goes to the queue that its MessageQueueSelector selects, by the hash of its sharding key"
 
 
 class Step(NamedTuple):

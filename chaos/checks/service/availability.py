@@ -39,6 +39,7 @@ FORBIDDEN_KIND, MASTER_KIND = "refuses forbidden requests", "takes what it is se
 QUEUES_KIND, WAIT_KIND = "takes messages for its queues", "waits for a slave that is there"
 _TAKEN = (TO_A_MASTER, TO_ITS_QUEUES)
 _BELOW = "below the scenario's availability_floor"
+_FLOOR_ROW = "availability_floor: from the first fault on, the scenario's share of sends, pulls and look-ups succeeds"
 _ROW = "quiet from R + C + P + J + A + T after the end of a fault"
 
 
@@ -184,7 +185,7 @@ def _finding(fall: Shortfall, tallied: Tallies, *, is_wrong: bool) -> Finding:
         fall.client,
         fall.why,
         (fall.start_ms, fall.end_ms),
-        Rule(_ROW, f"at least {fall.floor:.4g} succeed"),
+        Rule(_FLOOR_ROW if fall.why == _BELOW else _ROW, f"at least {fall.floor:.4g} succeed"),
         out=(fall.start_ms, fall.end_ms),
         examined=fall.tally.ended,
         wrong=fall.tally.bad if is_wrong else 0,

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.checks import CHECKS
+from nemesrv.chaos.checks.findings import at_a_moment, verdict_of
+from nemesrv.chaos.checks.plain.uses import SAME
 from nemesrv.chaos.reports.answers import answers, changes_nothing, counted, of_incident, spoken_of
 from nemesrv.chaos.reports.cost import Cost, Without, elsewhere
 from nemesrv.chaos.reports.groups import exercised_line, groups
@@ -329,6 +331,35 @@ def test_what_it_cost_stands_behind_the_clients() -> None:
         "65 messages arrived more than 5 s after their send, 40.5 s at most."
     )
     assert lines[-2].startswith("Clients: ")
+    failed = {"sends": {"ok": 34, "failed": 5, "unanswered": 1}, "failed_of": {"producer-0": 4, "producer-1": 2}}
+    known = replace(cost, without_broker=(replace(gap, because="broker-a was killed"),), **failed)
+    of_guilty = Verdict(
+        name="living_are_used",
+        verdict=Validity.INVALID,
+        examined=9,
+        violations=1,
+        examples=(Example(who="producer-1", what="broker-a", from_ms=2.0, more={"kind": SAME}),),
+    )
+    assert answers([of_guilty], None, "x", cost=known).cost.startswith(
+        "6 of 40 sends failed or ended without an answer, 2 of them producer-1's; "
+        "consumer-0 was without broker-a for 41.0 s (20.0 to 61.0 s), because broker-a was killed; "
+    )
+    assert known.sentence.startswith("consumer-0 was without")
+
+
+def test_the_broken_rule_is_the_rule_of_the_violation_s_kind_and_more_counts_that_kind() -> None:
+    def wrong(kind: str, row: str, at_ms: float) -> Finding:
+        return at_a_moment("producer-1", "broker-a", kind, at_ms, row, {"op_id": f"o-{at_ms:g}"})
+
+    avoids = "selectOneMessageQueue: a retry avoids the broker that failed"
+    found = [wrong(SAME, avoids, at_ms) for at_ms in (1.0, 2.0, 3.0)]
+    found.append(wrong("given up too soon", "sendDefaultImpl: a message is sent again", 4.0))
+    of_rule = verdict_of("living_are_used", found, measured={}, nothing="", noun="uses broke a rule")
+    first, broken, *_ = said(of_rule)
+    assert "had failed, at 0.0 s; and 2 more, and 1 violation of another kind. broker-a was cut" in first
+    assert broken == "Broken rule: a retry avoids the broker that failed (living_are_used: selectOneMessageQueue)."
+    mixed = replace(of_rule, findings=(*found, wrong(SAME, "another: rule", 5.0)))
+    assert said(mixed)[1] == f"Broken rule: {CHECKS['living_are_used'].says} (living_are_used)."
 
 
 def test_the_answers_speak_of_what_was_wrong_and_of_the_latest_drop_and_return() -> None:

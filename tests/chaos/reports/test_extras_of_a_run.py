@@ -1,6 +1,7 @@
 """What a report shows besides routes and sends: lag, owners of queues, logs."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -83,6 +84,10 @@ def test_an_example_of_a_name_server_shows_what_it_wrote_around_that_moment(tmp_
     ]
     assert of_other.log == ()
     assert "0.500 s INFO &lt;line&gt; of 22 s" in html_report(RUN, [verdict], tmp_path)
+    page, twice = (
+        html_report(RUN, [replace(verdict, examples=examples)], tmp_path) for examples in ((one, other), (one, one))
+    )
+    assert page.count("its log around then") == twice.count("its log around then") == 1
 
 
 def test_without_the_wall_clocks_origin_no_line_of_a_log_has_a_time(tmp_path: Path) -> None:

@@ -267,9 +267,9 @@ def test_each_try_that_failed_or_was_slow_isolates_its_broker_but_where_a_key_se
     assert (after(0.0), after(None), after(1.0), after(None, enabled=False)) == ([], wrong, wrong, [])
 
 
-def retried(builder: HistoryBuilder, *brokers: str) -> HistoryBuilder:
+def retried(builder: HistoryBuilder, *brokers: str, op_id: str = "o-r") -> HistoryBuilder:
     for attempt, broker in enumerate(brokers):
-        of = {"op_id": "o-r", "attempt": attempt, "broker_name": broker, "queue_id": 0}
+        of = {"op_id": op_id, "attempt": attempt, "broker_name": broker, "queue_id": 0}
         builder.event("producer-0", "send_attempt", type="invoke", **of)
     return builder
 
@@ -281,6 +281,8 @@ def test_a_retry_goes_to_another_broker_where_its_route_has_one() -> None:
     assert kinds(found) == ["tried again on the same broker"]
     said = "0 sends in turn, 1 retries on another broker and 1 on the same broker, 0 queues read"
     assert measured_sentences(found)[0] == said
+    several = retried(retried(story().at(20), *["broker-b"] * 3).at(21), *["broker-b"] * 3, op_id="o-s")
+    assert [one.more["op_id"] for one in verdict(several).examples] == ["o-r", "o-s", "o-r", "o-s"]
     alone = story().at(10).learns("producer-0", "broker-a")
     assert verdict(retried(alone.at(20), "broker-a", "broker-a")).verdict is Validity.VALID
 

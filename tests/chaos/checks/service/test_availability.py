@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.checks.service.availability import CHECK
+from nemesrv.chaos.reports.answers import answers
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import PAUSE, HistoryBuilder, address_of, cluster, example
 
@@ -199,7 +200,13 @@ def test_as_many_pulls_may_fail_as_the_proxies_stood_still_for_seconds() -> None
 
 @pytest.mark.parametrize(("floor", "expected"), [(0.8, Validity.VALID), (0.9, Validity.INVALID)])
 def test_a_scenario_may_set_a_floor_from_its_first_fault_on(floor: float, expected: Validity) -> None:
-    assert check(sends(HALF, availability_floor=floor)).verdict is expected
+    found = check(sends(HALF, availability_floor=floor))
+    assert found.verdict is expected
+    if expected is Validity.INVALID:
+        broken = answers([found], None, "x").broken
+        assert broken == "from the first fault on, the scenario's share of sends, pulls and look-ups succeeds " + (
+            "(availability: availability_floor)."
+        )
 
 
 def test_an_answer_that_says_no_is_an_answer_for_pulls_and_look_ups_and_none_for_sends() -> None:
