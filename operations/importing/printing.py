@@ -97,6 +97,8 @@ def undecided_lines(left_out: Mapping[str, str], document: Mapping[str, Any]) ->
         by_need: dict[str, list[str]] = {}
         for check, why in left_out.items():
             by_need.setdefault(needs(check, given) or f"no other logs; {why}", []).append(check)
+        if "no_acknowledged_loss" in left_out:
+            yield "Whether an acknowledged message was lost, these logs do not show."
         yield "checks that these logs cannot decide, and what the checks need"
         for need, checks in by_need.items():
             yield f"  {', '.join(checks)}: {need}"

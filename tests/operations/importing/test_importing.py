@@ -338,6 +338,8 @@ def test_a_person_is_told_clocks_topology_time_line_and_faults(tmp_path: Path) -
         assert said in text
     nothing = {"sources": [], "checks_need": {}}
     assert "namesrv.log" in "\n".join(undecided_lines({"one_master": "nothing"}, nothing))
+    first = next(undecided_lines({"no_acknowledged_loss": "nothing", "one_master": "nothing"}, nothing))
+    assert first == "Whether an acknowledged message was lost, these logs do not show."
 
 
 def test_logs_that_are_here_are_not_asked_for() -> None:
