@@ -247,8 +247,8 @@ _ALL = (
         needs=("node", "npm"),
         command=("env", "HOME={home}", "node", "{folder}/driver_rocketmq.js"),
         profile="node-2",
-        of_two_runs="it draws a NameServer for each request, so chance decides whether it meets a dead one, and when it "
-        "meets the one of four that is back",
+        of_two_runs="it draws a NameServer for each request, so chance decides whether it meets a dead one, and when "
+        "it meets the one of four that is back",
     ),
     Client(
         name="rust-1.0.0",
@@ -262,9 +262,9 @@ _ALL = (
         profile="rust",
         servers="5.x",
         of_two_runs="by its source it keeps its NameServer until the connection ends or three requests in a row fail; "
-        "then it takes one that it is connected to, and its scan, each 30 s as its polls, connects to all: chance decides "
-        "which comes first; the first run had 6 look-ups for `sticky`, the second 197; a third, with no failing NameServer, "
-        "kept its NameServer in all of 134",
+        "then it takes one that it is connected to, and its scan, each 30 s as its polls, connects to all: chance "
+        "decides which comes first; the first run had 6 look-ups for `sticky`, the second 197; a third, with no "
+        "failing NameServer, kept its NameServer in all of 134",
     ),
     _ours("4.9", "java-4.9"),
     _ours("5.x", "java-5.3"),
