@@ -191,7 +191,7 @@ class Broker:
         """Create these topics (name to queue count) for the broker's first registration. Call before `start`."""
         for topic, queues in topics.items():
             config = TopicConfig(topic_name=topic, read_queue_nums=queues, write_queue_nums=queues)
-            self.services.topics.begin_with(config)
+            self.services.topics.begin_with(config, now_ms=self.services.now_ms)
         self.services.topics.persist()  # they are the next process's, too, if this one is killed before it writes any
 
     async def stop(self) -> None:

@@ -81,11 +81,12 @@ class TopicTable(VersionedTable):
         """Return whether the topic is RocketMQ's own, as the topics named after the cluster and the broker are."""
         return topic in self.system_topics or is_system_topic(topic)
 
-    def begin_with(self, topic: TopicConfig) -> None:
-        """Add the topic, if it does not exist, as if it had been in topics.json. The NameServers learn of the topic at
-        the broker's next registration."""
-        self._dirty = topic.topic_name not in self.topic_config_table or self._dirty
-        self.topic_config_table.setdefault(topic.topic_name, topic)
+    def begin_with(self, topic: TopicConfig, *, now_ms: int) -> None:
+        """Add the topic, if it does not exist, as if it and its data version had been in topics.json. The NameServers
+        learn of the topic at the broker's next registration."""
+        if topic.topic_name not in self.topic_config_table:
+            self.topic_config_table[topic.topic_name] = topic
+            self.touch(now_ms=now_ms)
 
     def put(self, topic: TopicConfig, *, now_ms: int) -> bool:
         """Create or replace the topic. Returns False if nothing changed."""
