@@ -245,7 +245,7 @@ _ACTS: Mapping[str, str] = {
     "asks for pullBatchSize": "{who} asked in a {request} for another number of messages than pullBatchSize{details}",
     "asks to be held": "{who} asked in a {request} to be held for another time than 15,000 ms "
     "(BROKER_SUSPEND_MAX_TIME_MILLIS){details}",
-    "heartbeats reach every broker": "{who} left a broker of {who}'s routes out of a round of heartbeats{nodes}",
+    "heartbeats reach every broker": "{who} left brokers of {who}'s routes out of rounds of heartbeats{nodes}",
     "heartbeats at new queues": "{who} did not send a heartbeat to a broker when {who}'s queues had changed{nodes}",
     "connects to routed brokers": "{who} connected to a broker that none of {who}'s routes names{nodes}",
     "closes after time-outs only": "{who} closed a broker's channel, but no call on the channel had timed out{nodes}",
