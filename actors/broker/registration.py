@@ -57,12 +57,13 @@ class Registration:
         self._one_round = asyncio.Lock()
         self._behind: set[Address] = set()
         self._tasks: dict[asyncio.Task[None], None] = {}  # in order of their beginning: `stop` ends them so
+        self._periodic: asyncio.Task[None] | None = None
         self._stopped = False
 
     async def start(self) -> None:
         """Register with every NameServer, then periodically in the background."""
         await self._round(None, None)
-        self._spawn(self._periodically())
+        self._periodic = self._spawn(self._periodically())
 
     async def stop(self) -> None:
         """Stop the periodic registration, and unregister from every NameServer, one after the other."""
@@ -75,6 +76,11 @@ class Registration:
     def topic_changed(self, topic: TopicConfig, version: DataVersion) -> None:
         if not self._stopped:
             self._spawn(self._round([topic], version))
+
+    async def told(self) -> None:
+        """Wait until each NameServer has answered the registration of what has changed, or the time-out has passed."""
+        if rounds := [task for task in self._tasks if task is not self._periodic]:
+            await asyncio.wait(rounds)
 
     def changed(self) -> None:
         """Register every topic with every NameServer at once, even if forceRegister is false (`registerBrokerAll(…,
@@ -263,10 +269,11 @@ class Registration:
         """Make the request that a NameServer gets: planted defects change it here."""
         return RemotingCommand.request(code, fields, body)
 
-    def _spawn(self, work: Coroutine[object, object, None]) -> None:
+    def _spawn(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._tasks[task] = None
         task.add_done_callback(self._done)
+        return task
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.pop(task, None)

@@ -265,6 +265,7 @@ class Broker:
             self._serving,
             self._members,
             reconfigured=self._reconfigured,
+            told=self._registration.told,
             started_ms=self._started_ms,
         )
         self._pull, self._clients = self._processor.pull, self._processor.clients

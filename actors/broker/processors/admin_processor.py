@@ -10,7 +10,7 @@ Upstream: `AdminBrokerProcessor`; keys of the runtime table: codes.md section 5.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from ....remoting.bodies import client as bodies
 from ....remoting.bodies.admin import (
@@ -55,26 +55,27 @@ _ROLE = frozenset({"brokerId", "brokerRole"})
 
 
 class AdminProcessor:
-    """Answers mqadmin. `reconfigured(old)` is called after the configuration has changed; `started_ms` is when the
-    broker started."""
+    """Answers mqadmin. `reconfigured(old)` is called after the configuration has changed; `told` waits until
+    NameServers have what has changed; `started_ms` is when the broker started."""
 
     def __init__(
         self,
         services: Services,
         *,
         reconfigured: Callable[[BrokerConfig], None],
+        told: Callable[[], Awaitable[None]],
         started_ms: int,
         delay_offsets: Callable[[], bytes],
         transactions: Transactions,
     ) -> None:
         self._services, self._transactions = services, transactions
         self._delay_offsets = delay_offsets
-        self._reconfigured = reconfigured
+        self._reconfigured, self._told = reconfigured, told
         self._started_ms = started_ms
 
     # Topics
 
-    def create_topic(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    async def create_topic(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """Request 17: create a topic, or change its settings."""
         header = headers.CreateTopicRequestHeader.from_ext_fields(request.ext_fields)
         services = self._services
@@ -89,15 +90,17 @@ class AdminProcessor:
             topic_sys_flag=header.topic_sys_flag or 0,
             order=header.order,
         )
-        return self._put_topics(connection, (topic,))
+        return await self._put_topics(connection, (topic,))
 
-    def create_topics(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    async def create_topics(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """Request 18: create several topics, or none if one of them is invalid."""
         if self._services.config.is_slave:
             return refuse(ResponseCode.SYSTEM_ERROR, _OF_THE_MASTER)
-        return self._put_topics(connection, CreateTopicListRequestBody.decode(request.body).topic_config_list)
+        return await self._put_topics(connection, CreateTopicListRequestBody.decode(request.body).topic_config_list)
 
-    def _put_topics(self, connection: Connection, topics: Sequence[TopicConfig]) -> RemotingCommand:
+    async def _put_topics(self, connection: Connection, topics: Sequence[TopicConfig]) -> RemotingCommand:
+        """Create or replace the topics. NameServers have the topics before the sender has the answer
+        (`registerIncrementBrokerData`)."""
         services = self._services
         error = next(filter(None, map(self._topic_error, topics)), None)
         if error is not None:
@@ -105,6 +108,7 @@ class AdminProcessor:
         for topic in topics:
             services.topics.put(topic, now_ms=services.now_ms)
             services.context.log.info("updateAndCreateTopic called by %s: %s", connection.remote_address, topic)
+        await self._told()
         return RemotingCommand.response()
 
     def _topic_error(self, topic: TopicConfig) -> str | None:

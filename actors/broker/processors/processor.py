@@ -39,6 +39,7 @@ class BrokerProcessor:
         members: MemberGroup,
         *,
         reconfigured: Callable[[BrokerConfig], None],
+        told: Callable[[], Awaitable[None]],
         started_ms: int,
     ) -> None:
         self._services = services
@@ -50,6 +51,7 @@ class BrokerProcessor:
         admin = AdminProcessor(
             services,
             reconfigured=reconfigured,
+            told=told,
             started_ms=started_ms,
             delay_offsets=schedule.encode,
             transactions=self.half_messages,

@@ -84,7 +84,7 @@ def broker_waits_for_its_timer(broker: Broker) -> None:
 
     async def only_periodically() -> None:
         if broker._context.incarnation:
-            registration._spawn(registration._periodically())
+            registration._periodic = registration._spawn(registration._periodically())
         else:
             await type(registration).start(registration)
 

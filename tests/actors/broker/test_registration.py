@@ -54,6 +54,21 @@ async def test_the_first_registration_says_who_and_what(world: World) -> None:
     assert (tbw.perm, tbw.read_queue_nums, tbw.write_queue_nums) == (7, 8, 8)
 
 
+async def test_name_servers_have_a_created_topic_before_mqadmin_has_the_answer(world: World) -> None:
+    (server,) = await world.name_servers(1)
+    await world.broker(namesrv_addr=ONE)
+
+    async def late() -> RemotingCommand:
+        await world.clock.sleep(1)
+        return RemotingCommand.response()
+
+    server.answer = late
+    began_s = world.clock.monotonic_s()
+    await world.create_topic("created")
+    assert world.clock.monotonic_s() - began_s >= 1
+    assert [topic.topic_name for topic in server.bodies[-1].topics] == ["created"]
+
+
 async def test_a_new_topic_is_told_at_once_alone_with_its_own_version(world: World) -> None:
     servers = await world.name_servers(2)
     broker = await world.broker(namesrv_addr=THREE[:2])
