@@ -160,7 +160,7 @@ class Broker(Stops):
     def answers(self, end_ms: float) -> Iterator[Act]:
         """From when it was answered that its version has changed until it begins to register."""
         for at_ms, is_changed in self._asked:
-            due_ms = self.after_pauses(at_ms)
+            due_ms = self._behind_ms(self.after_pauses(at_ms))
             if is_changed and self._recorded_ms(due_ms) < end_ms:
                 told_ms = next((one.began_ms for one in self._sent if one.began_ms >= at_ms - 1.0), None)
                 measured_ms = (end_ms if told_ms is None else told_ms) - at_ms
@@ -168,7 +168,10 @@ class Broker(Stops):
 
     def _free_ms(self, at_ms: float) -> float:
         """When nothing keeps it from telling: no pause, no round under way, and no question before it."""
-        at_ms = self._asked_ms(at_ms)
+        return self._behind_ms(self._asked_ms(at_ms))
+
+    def _behind_ms(self, at_ms: float) -> float:
+        """When the round that is under way then has ended (`synchronized`)."""
         for one in self._sent:
             if one.began_ms <= at_ms + self.timers.delivery_ms and one.ended_ms > at_ms:
                 at_ms = self.after_pauses(one.ended_ms)

@@ -135,9 +135,9 @@ def _answers(control: Control, world: World, life: Life) -> Iterator[Finding]:
     of: dict[tuple[str, str], list[tuple[float, bool]]] = defaultdict(list)
     for asked, due in () if routes is None else routes.answers:
         if asked.f == "QUERY_DATA_VERSION":
-            for row in _told_of(control, world, life, asked):
-                is_right = (row.decoded or {})["changed"] is due
-                of[row.node, "compares data versions"].append((row.time_ms, is_right))
+            if rows_of_it := [*_told_of(control, world, life, asked)]:
+                said_it = [(row.decoded or {})["changed"] for row in rows_of_it]
+                of[rows_of_it[0].node, "compares data versions"].append((rows_of_it[0].time_ms, due in said_it))
             continue
         is_registration, from_ms, to_ms = asked.f == REGISTERED, asked.at_ms - 1.0, asked.at_ms + MOMENT_MS
         about = "registration" if is_registration else "write_perm", asked.name, asked.address
@@ -166,7 +166,7 @@ def _answers(control: Control, world: World, life: Life) -> Iterator[Finding]:
 
 
 def _told_of(control: Control, world: World, life: Life, asked: Request) -> Iterator[Row]:
-    """What the broker that asked says that it was answered."""
+    """What the broker that asked says that it was answered; of several questions at once each answer."""
     apart_ms, broker = world.timers.delivery_ms, world.owners.get(asked.address)
     for row in control.rows("data_version"):
         is_its = row.node == broker and world.owners.get(row.name_server or "") == life.node and row.type == "ok"

@@ -26,6 +26,7 @@ from ..record.timer_acts import Run
 from .tasks import Tasks
 
 _TASK, _BEAT = "registration", "BROKER_HEARTBEAT"
+_MOMENT_MS = 1e-3
 _BEATS = "BrokerController.sendHeartbeat: each brokerHeartbeatInterval to every NameServer"
 
 
@@ -55,7 +56,7 @@ class BrokerTasks(Tasks):
         that the version has changed, or nothing."""
         ended_ms, is_changed = -math.inf, False
         for run in self.rows("data_version"):
-            if run.began_ms >= ended_ms > 0:
+            if run.began_ms - _MOMENT_MS > ended_ms > 0:  # who refuses, answers in the moment in which all are asked
                 yield ended_ms, is_changed
                 is_changed = False
             ended_ms = run.ended_ms

@@ -344,6 +344,7 @@ def test_a_name_server_answers_whether_a_broker_has_another_version_than_it_regi
     )
     about: dict[str, Any] = {"type": "ok", "name_server": address_of("ns-0"), "duration_ms": 2.0}
     builder.at(20.001).event("broker-a", "data_version", value={"changed": changed}, **about)
+    builder.at(29).event("broker-a", "data_version", value={"changed": not changed}, **about)
     assert (("ns-0", "compares data versions") in kinds(builder)) is is_wrong
 
 
