@@ -391,8 +391,9 @@ class RoutesRead:
         self.unregistered: set[tuple[str, str]] = set()
         """Name and address of all that left: an address without brokerLiveInfo is never silent, and nobody's master."""
         self.answers: list[tuple[Request, int]] = []
-        """What it must answer: to 205 and 327 how many topics; to a registration that it refuses the code; to 322
-        whether the version has changed."""
+        """What it must answer: to 205 and 327 how many topics; to a registration that it refuses the code."""
+        self.compared: list[tuple[Request, bool | None]] = []
+        """Whether it must answer "changed" to 322; None if nobody knows which version it has."""
         self.expired: list[tuple[float, str]] = []
         """When it said that it dropped a broker for its silence, and the channel, which the scan closes."""
         self.offered: dict[tuple[str, str, bool], float] = {}
@@ -426,8 +427,9 @@ class RoutesRead:
                 is_heard = self._is_5 or not version or (live is not None and self._is_same(live.version, version))
                 is_sure = live is not None and is_heard and (self._is_5 or bool(version))
                 self.read[one.name, one.address].append(Read(one.at_ms, one.f, is_sure, one.channel))
-                if live is not None and version and (one.name, one.address) not in self._said_gone:
-                    self.answers.append((one, not self._is_same(live.version, version)))
+                known = None if (one.name, one.address) in self._said_gone else live
+                is_changed = not self._is_same(known.version, version) if known and version else None
+                self.compared.append((one, is_changed))
                 if live is not None and is_heard:
                     self._live[key] = live._replace(heard_ms=one.at_ms)
             case "UNREGISTER_BROKER" if self._is_5:

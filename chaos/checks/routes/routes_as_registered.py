@@ -134,11 +134,6 @@ def _answers(control: Control, world: World, life: Life) -> Iterator[Finding]:
     rows = [row for row in control.rows("registration", "write_perm") if row.process == process]
     of: dict[tuple[str, str], list[tuple[float, bool]]] = defaultdict(list)
     for asked, due in () if routes is None else routes.answers:
-        if asked.f == "QUERY_DATA_VERSION":
-            if rows_of_it := [*_told_of(control, world, life, asked)]:
-                said_it = [(row.decoded or {})["changed"] for row in rows_of_it]
-                of[rows_of_it[0].node, "compares data versions"].append((rows_of_it[0].time_ms, due in said_it))
-            continue
         is_registration, from_ms, to_ms = asked.f == REGISTERED, asked.at_ms - 1.0, asked.at_ms + MOMENT_MS
         about = "registration" if is_registration else "write_perm", asked.name, asked.address
         answered = (row for row in rows if (row.event, row.broker_name, row.address or "") == about)
@@ -149,6 +144,8 @@ def _answers(control: Control, world: World, life: Life) -> Iterator[Finding]:
             numbers = [row.code for row in near] if is_registration else counted
             kind = "refuses a single topic" if is_registration else "counts topics"
             of[asked.name, kind].append((near[0].time_ms, due in numbers))
+    for row, is_right in _compared(control, world, life):
+        of[row.node, "compares data versions"].append((row.time_ms, is_right))
     for (name, kind), told in of.items():
         wrong = [at_ms for at_ms, is_right in told if not is_right]
         yield of_many((life.node, name), kind, (told[0][0], told[-1][0]), _ANSWERS_ROW, len(told), wrong)
@@ -165,13 +162,20 @@ def _answers(control: Control, world: World, life: Life) -> Iterator[Finding]:
         yield of_many((life.node, name), "accepts registrations", (wrong[0], wrong[-1]), _TAKES_ROW, len(wrong), wrong)
 
 
-def _told_of(control: Control, world: World, life: Life, asked: Request) -> Iterator[Row]:
-    """What the broker that asked says that it was answered; of several questions at once each answer."""
-    apart_ms, broker = world.timers.delivery_ms, world.owners.get(asked.address)
-    for row in control.rows("data_version"):
-        is_its = row.node == broker and world.owners.get(row.name_server or "") == life.node and row.type == "ok"
-        if is_its and row.began_ms - apart_ms <= asked.at_ms <= row.time_ms + apart_ms:
-            yield row
+def _compared(control: Control, world: World, life: Life) -> Iterator[tuple[Row, bool]]:
+    """Each answer to 322 that a broker read, and whether it is the answer to one of the questions that this process
+    read during the broker's call. A process that reads late answers several at once."""
+    routes, apart_ms = received(control, world).routes(life), world.timers.delivery_ms
+    rows = [row for row in control.rows("data_version") if row.type == "ok"] if routes else []
+    for row in (row for row in rows if world.owners.get(row.name_server or "") == life.node):
+        from_ms, to_ms = row.began_ms - apart_ms, row.time_ms + apart_ms
+        due = {
+            is_changed
+            for asked, is_changed in (routes.compared if routes else ())
+            if from_ms <= asked.at_ms <= to_ms and world.owners.get(asked.address) == row.node
+        }
+        if due and None not in due:
+            yield row, (row.decoded or {})["changed"] in due
 
 
 # -- what brokers register

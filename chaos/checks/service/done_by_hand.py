@@ -93,7 +93,7 @@ def _at_name_server(control: Control, world: World, act: Act) -> Iterator[Findin
 def _at_broker(control: Control, world: World, act: Act) -> Iterator[Finding]:
     if act.f == "update_config":
         yield from _permits(control, world, act)
-    if act.f not in ("update_topic", "delete_topic"):
+    if act.f not in ("update_topic", "delete_topic") or _overlaps_another(world, act):
         return
     rows = [row for row in control.rows("topic") if row.node == act.node and row.topic == act.topic]
     has = next((row_of(row.decoded) for row in reversed(rows) if row.time_ms <= act.ended_ms + 0.5), None)
@@ -108,6 +108,12 @@ def _at_broker(control: Control, world: World, act: Act) -> Iterator[Finding]:
     yield _finding(control, world, act, kind, out, more)
     if asked is None and is_right and act.topic not in world.topics and not elects(world, act.node):
         yield from _stays_away(control, world, act, [row.time_ms for row in rows if row.decoded])
+
+
+def _overlaps_another(world: World, act: Act) -> bool:
+    """Whether another act on the topic ran at the same time: the broker may have handled either first."""
+    others = (one for one in world.acts if (one.node, one.topic) == (act.node, act.topic) and one != act)
+    return any(one.began_ms < act.ended_ms and act.began_ms < one.ended_ms for one in others)
 
 
 def _stays_away(control: Control, world: World, act: Act, had_ms: Sequence[float]) -> Iterator[Finding]:

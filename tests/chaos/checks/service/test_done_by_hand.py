@@ -140,6 +140,16 @@ def test_a_topic_that_a_broker_does_not_change_though_it_says_so_is_invalid() ->
     assert check(act(changed, 40, "update_topic", **asked).end(90)).verdict is Validity.VALID
 
 
+@pytest.mark.parametrize(("took_ms", "is_judged"), [(5.0, True), (6_000.0, False)])
+def test_of_two_acts_on_a_topic_at_one_time_nobody_knows_which_the_broker_handled_last(
+    took_ms: float, is_judged: bool
+) -> None:
+    asked: dict[str, Any] = {"target": "broker-a", "topic": "orders", "fault_id": "act-2", "duration_ms": took_ms}
+    both = act(story(), 40, "delete_topic", target="broker-a", topic="orders", fault_id="act-1")
+    judged = check(act(both, 45, "update_topic", **asked, value={"read_queues": 8, "write_queues": 8}).end(90))
+    assert (judged.verdict is Validity.INVALID) is is_judged
+
+
 @pytest.mark.parametrize(("perm", "is_valid"), [(4, True), (6, False)])
 def test_an_update_of_a_topic_changes_its_permission_too(*, perm: int, is_valid: bool) -> None:
     asked = {"target": "broker-a", "topic": "orders", "value": {"read_queues": 8, "write_queues": 8, "perm": 4}}
