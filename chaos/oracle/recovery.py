@@ -210,6 +210,8 @@ class _Hit:
         cut_off = sum(map(self._is_cut_off, self.brokers))
         if cut_off and queues * self._all_brokers // consumers <= queues * cut_off:
             return _never("all its queues may lie on brokers that only it cannot reach, and those stay in the routes")
+        if self.hidden:  # a broker that leaves the route takes its queue away, and the pull that is held there
+            window = Window(0, 3 * HOLD_MS, f"3·{HOLD_MS / 1000:g} s", row, 2)
         leaves = self._leaves()
         return window if leaves is None else leaves.plus(window.latest_ms, window.formula)._replace(row=row)
 
