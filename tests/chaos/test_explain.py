@@ -89,4 +89,4 @@ def test_a_bound_behind_the_end_of_the_run_says_how_long_it_must_settle() -> Non
     timeline = [{"at_s": 20, "do": "kill", "nodes": ["ns-0"]}, {"at_s": 30, "do": "restart", "nodes": ["ns-0"]}]
     scenario = parse({"checks": ["recovery_time"], "timeline": timeline, "settle_s": 5}, file="x.yaml")
     lines = "\n".join(explain._lines(explain.explanation(scenario), scenario))
-    assert "within 40.0 s, by 60.0, after the end of this run: 25 s more of `settle_s` let the run see it" in lines
+    assert "within 60.0 s, by 80.0, after the end of this run: 45 s more of `settle_s` let the run see it" in lines
