@@ -166,12 +166,15 @@ def _compared(control: Control, world: World, life: Life) -> Iterator[tuple[Row,
     """Each answer to 322 that a broker read, and whether it is the answer to one of the questions that this process
     read during the broker's call. A process that reads late answers several at once."""
     routes, apart_ms = received(control, world).routes(life), world.timers.delivery_ms
-    rows = [row for row in control.rows("data_version") if row.type == "ok"] if routes else []
-    for row in (row for row in rows if world.owners.get(row.name_server or "") == life.node):
+    if routes is None:
+        return
+    for row in control.rows("data_version"):
+        if row.type != "ok" or world.owners.get(row.name_server or "") != life.node:
+            continue
         from_ms, to_ms = row.began_ms - apart_ms, row.time_ms + apart_ms
         due = {
             is_changed
-            for asked, is_changed in (routes.compared if routes else ())
+            for asked, is_changed in routes.compared
             if from_ms <= asked.at_ms <= to_ms and world.owners.get(asked.address) == row.node
         }
         if due and None not in due:
