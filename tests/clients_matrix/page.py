@@ -1,7 +1,8 @@
-"""docs/clients.md: clients × rules, each cell what was measured and on how many; from measured/, one file a client."""
+"""docs/clients.md: clients × rules, each cell what was measured, and on how many; from measured/, one file a client."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from .upstream import concerns
 
 MEASURED = Path(__file__).with_name("measured")
 LEFT_OUT = "–"
+_RUN = 3
+"""So many clients, one after the other in the catalogue, are named by the first and the last."""
 
 HEAD = """# RocketMQ's clients, measured
 
@@ -23,9 +26,15 @@ source code gives ([client profiles](client-profiles.md)).
 
 A cell has the measured value, and the number of measurements in brackets. A **bold** value differs from the profile,
 `?` is not decided, `–` is left out, and an empty cell means that the rule is newer than the measurement; the lists
-below say why. [conform.md](conform.md) says what each rule measures. Each client was measured twice: words must be
-equal or allowed by the profile, times equal within the rule's tolerance, and counts may differ only by chance
-([twice.py](../tests/clients_matrix/twice.py)). [Two runs](#two-runs) lists the differences of the two measurements.
+below say why. [conform.md](conform.md) says what each rule measures.
+
+Clients of one language share a row if their words and the profile's numbers are equal. The row has the lowest and the
+highest value of these clients, and the sum of their measurements. A number for which the profile has no value is shared
+only by clients of the same profile. A row of `A to B` is about all clients from A to B in the first table.
+
+Each client was measured twice: words must be equal or allowed by the profile, times equal within the rule's tolerance,
+and counts may differ only by chance ([twice.py](../tests/clients_matrix/twice.py)). [Two runs](#two-runs) lists the
+differences of the two measurements; `nothing` there is a measurement that did not decide the rule.
 """
 
 BY_AGE = (
@@ -58,7 +67,7 @@ OF_AGES = """The table of Java clients is from the source of each release from 4
 and 3.6.2. All Java clients were measured on JDK 17; the Netty of 3.2.6 to 4.4.0 needs the option
 `--add-opens=java.base/java.nio=ALL-UNNAMED` there. All Java clients shuffle the NameServer list once, when the list is
 set, and wait 3 s for a connection. In a client one thread at a time chooses a NameServer, for 3 s at most."""
-OF_GO = """Go 1.2 calls the C++ 1.x library (librocketmq) through cgo, so Go 1.2 behaves as the column cpp-1.x says.
+OF_GO = """Go 1.2 calls the C++ 1.x library (librocketmq) through cgo, so Go 1.2 behaves as the rows of cpp-1.x say.
 Go 2.0.0 asks for a `modern-go/reflect2` of 2018, with which the client's first look-up fails on Go 1.24 and later
 (nil pointer); the driver of Go 2.0.0 is built with `reflect2` v1.0.2. By the source of each release, 2.1.0 and 2.1.1
 have the time-outs and retries of 2.0.0: a look-up waits 3 s (`connect_timeout_s`, `answer_timeout_s`), and a send that
@@ -90,18 +99,35 @@ def keep(found: Mapping[str, Any], date: str, agreement: Mapping[str, Any] | Non
     return {**told, "rules": rules, "notes": notes, "agreement": agreement}
 
 
-def cell(rule: Mapping[str, Any]) -> str:
-    """`3.0 s (8)`, `random: 20/16/24 (60)`; bold where a profile has something else."""
-    value, count = rule["measured"], f"({rule['count']:,})"
-    if value is None:
+def cell(*rules: Mapping[str, Any]) -> str:
+    """`3.0 s (8)`, `random: 20/16/24 (60)`; bold where a profile has something else; of several clients their range."""
+    first, count = rules[0], f"({sum(rule['count'] for rule in rules):,})"
+    if first["measured"] is None:
         return f"? {count}"
-    text = value if isinstance(value, str) else f"{value:.3g} {rule['unit']}"
-    if choices := rule.get("first choices"):
-        text = f"{text}: {'/'.join(map(str, choices))}"
-    if rule["interval"] and RULES[rule["rule"]].by_chance:
-        text = f"{text} ({' to '.join(f'{end:.3g}' for end in rule['interval'])})"
+    text = first["measured"]
+    if not isinstance(text, str):
+        text = f"{_range(rule['measured'] for rule in rules)} {first['unit']}"
+    if choices := [rule["first choices"] for rule in rules if "first choices" in rule]:
+        text = f"{text}: {'/'.join(str(sum(each)) for each in zip(*choices, strict=True))}"
+    ends = [end for rule in rules for end in rule["interval"] or ()]
+    if ends and RULES[first["rule"]].by_chance:
+        text = f"{text} ({_range(ends)})"
     said = f"{text} {count}"
-    return f"**{said}**" if rule["verdict"] == Validity.INVALID else said
+    return f"**{said}**" if first["verdict"] == Validity.INVALID else said
+
+
+def _range(values: Iterable[float]) -> str:
+    found = sorted(values)
+    return " to ".join(dict.fromkeys(f"{end:.3g}" for end in (found[0], found[-1])))
+
+
+def _names(names: Collection[str]) -> str:
+    """The clients in the catalogue's order; of three or more that follow each other there, the first and the last."""
+    parts: list[str] = []
+    for language, group in groupby(CLIENTS, lambda name: name.partition("-")[0] if name in names else ""):
+        run = list(group) if language else []
+        parts += run if len(run) < _RUN else [f"{run[0]} to {run[-1]}"]
+    return ", ".join(parts)
 
 
 def _rooms() -> dict[str, list[Rule]]:
@@ -113,12 +139,29 @@ def _rooms() -> dict[str, list[Rule]]:
 
 
 def _table(rules: Sequence[Rule], found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """A row for each client, a column for each rule."""
+    """A row for all clients that are alike, a column for each rule."""
     yield f"| client | {' | '.join(f'`{rule.name}`' for rule in rules)} |"
     yield "|---|" + "---|" * len(rules)
+    rows: dict[tuple[str, ...], list[str]] = {}
     for name, of in found.items():
-        cells = dict.fromkeys(of["left_out"], LEFT_OUT) | {rule["rule"]: cell(rule) for rule in of["rules"]}
-        yield f"| {name} | {' | '.join(cells.get(rule.name, '') for rule in rules)} |"
+        kinds = dict.fromkeys(of["left_out"], LEFT_OUT)
+        kinds |= {rule["rule"]: _kind(rule, of["profile"]) for rule in of["rules"]}
+        language = of["profile"].partition("-")[0]
+        rows.setdefault((language, *(kinds.get(rule.name, "") for rule in rules)), []).append(name)
+    for (_, *kinds_of_row), names in rows.items():
+        measured_of = [{rule["rule"]: rule for rule in found[name]["rules"]} for name in names]
+        cells = (
+            kind if kind in (LEFT_OUT, "") else cell(*(of[rule.name] for of in measured_of))
+            for rule, kind in zip(rules, kinds_of_row, strict=True)
+        )
+        yield f"| {_names(names)} | {' | '.join(cells)} |"
+
+
+def _kind(rule: Mapping[str, Any], profile: str) -> str:
+    """What is equal in all clients of a row: the word; of a number what the profile expects, or the profile."""
+    value, expected = rule["measured"], rule["expected"]
+    equal = value if value is None or isinstance(value, str) else profile if expected is None else expected
+    return f"{equal}{' is wrong' * (rule['verdict'] == Validity.INVALID)}"
 
 
 def _source(client: Client, found: Mapping[str, Any] | None) -> str:
@@ -143,12 +186,16 @@ def _two_runs(found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """Rules whose two results differ, or of which one is missing, and why they may differ."""
     for name, of in found.items():
         agreement = of.get("agreement") or {}
-        for title in ("not the same", "not decided"):
-            for rule, _, said in (each.partition(": ") for each in agreement.get(title, ())):
-                values, _, why = said.partition(": ")
-                yield f"| {name} | `{rule}` | {values} | {'' if why == 'they are not the same' else why} |"
-        if said := CLIENTS[name].of_two_runs:
-            yield f"| {name} | | | {said} |"
+        reasons: dict[str, list[str]] = {}
+        for each in (*agreement.get("not the same", ()), *agreement.get("not decided", ())):
+            rule, values, why = (*each.split(": ", 2), "")[:3]
+            why = "" if why == "they are not the same" else why.removesuffix(": ")
+            reasons.setdefault(why, []).append(f"`{rule}`: {values}")
+        yield from (f"| {name} | {'; '.join(rules)} | {why} |" for why, rules in reasons.items())
+    said: dict[str, list[str]] = {}
+    for name in found:
+        said.setdefault(CLIENTS[name].of_two_runs, []).append(name)
+    yield from (f"| {_names(names)} | | {why} |" for why, names in said.items() if why)
 
 
 def _notes(found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
@@ -167,7 +214,7 @@ def _listed(found: Mapping[str, Mapping[str, Any]], verdict: Validity) -> Iterat
             expected = "" if rule["expected"] is None else _plain(rule["expected"])
             row = f"`{rule['rule']}` | {cell(rule).strip('*')} | {expected} | {rule['why']} |"
             clients.setdefault(row, []).append(name)
-    yield from (f"| {', '.join(names)} | {row}" for row, names in clients.items())
+    yield from (f"| {_names(names)} | {row}" for row, names in clients.items())
 
 
 def _left_out(found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
@@ -179,7 +226,7 @@ def _left_out(found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
             reasons.setdefault(why, {}).setdefault(rules, []).append(name)
     for why, of_rules in reasons.items():
         for rules, clients in of_rules.items():
-            yield f"| {', '.join(f'`{rule}`' for rule in rules)} | {why} | {', '.join(clients)} |"
+            yield f"| {', '.join(f'`{rule}`' for rule in rules)} | {why} | {_names(clients)} |"
 
 
 def _section(title: str, head: str, rows: Sequence[str], nothing: str) -> list[str]:
@@ -205,7 +252,7 @@ def render(found: Mapping[str, Mapping[str, Any]]) -> str:
             lines += ["", f"## {room.capitalize()}", "", *_table(rules, found)]
     for title, verdict in (("Deviations", Validity.INVALID), ("Not decided", Validity.UNKNOWN)):
         lines += _section(title, "client | rule | measured | profile | why", [*_listed(found, verdict)], "None.")
-    lines += _section("Two runs", "client | rule | first run and second run | why", [*_two_runs(found)], "All agree.")
+    lines += _section("Two runs", "client | rules: first run and second run | why", [*_two_runs(found)], "All agree.")
     lines += _section("During the runs", "client | what happened", [*_notes(found)], "Nothing.")
     lines += _section("Left out", "rules | why | clients", [*_left_out(found)], "Nothing.")
     lines += [

@@ -62,6 +62,20 @@ def test_a_rule_that_was_left_out_is_told_from_one_that_is_newer_than_the_run() 
     assert [shown(page, name) for name in ("storm", "start", "sticky")] == ["4 look-ups (8)", "–", ""]
 
 
+def test_clients_of_a_language_share_a_row_where_words_and_expected_numbers_are_equal() -> None:
+    of = {"java-4.9.3": 29.0, "java-4.9.4": 30.0, "java-4.9.5": 31.0, "java-4.9.7": 32.0}
+    java = {name: {**keep(found(rule(value=value)), "2026-11-22"), "profile": "java-4.9"} for name, value in of.items()}
+    others = {
+        "cpp-1.x": {**java["java-4.9.3"], "profile": "cpp-1"},
+        "go-2.1.2": keep(found(rule(value=21.0)), "2026-11-22"),
+    }
+    page = render({**java, **others})
+    assert "| java-4.9.3 to java-4.9.5, java-4.9.7 | 29 to 32 s (32) |" in page
+    assert "| cpp-1.x | 29 s (8) |" in page
+    apart = rule(value=21.0, verdict="INVALID")
+    assert "| java-4.9.3 | **21 s (8)** |" in render({**java, "java-4.9.3": {**java["java-4.9.3"], "rules": [apart]}})
+
+
 def test_first_choices_are_kept_and_shown() -> None:
     start = rule("start", "random", examples=[{"first choices": [20, 16, 24]}])
     kept = keep(found(start), "2026-11-22")
@@ -93,8 +107,8 @@ def test_the_page_says_whether_the_run_before_found_the_same() -> None:
     kept = keep(found(rule()), "2026-11-22", {**before, "not the same": ["sticky: kept and moves: not the same"]})
     text = render({"go-2.1.2": kept})
     assert "| VALID | 36 of 37 rules |" in text
-    assert "| go-2.1.2 | `sticky` | kept and moves | not the same |\n" in text
-    assert "| go-2.1.2 | `storm` | 7 and nothing |  |\n" in text
+    assert "| go-2.1.2 | `sticky`: kept and moves | not the same |\n" in text
+    assert "| go-2.1.2 | `storm`: 7 and nothing |  |\n" in text
     assert "## Two runs\n\nAll agree." in render({"node-3.12.0": keep(found(rule()), "2026-11-22", None)})
 
 
