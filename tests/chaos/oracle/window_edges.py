@@ -5,6 +5,7 @@ is wrong by 2 % of the window at most, at phases that let it show. Rows are thos
 without an edge stand in NOT_APPROACHED, each with its reason.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
@@ -340,7 +341,9 @@ NOT_APPROACHED: Mapping[str, str] = {
 
 
 def table() -> str:
-    """The edges that no timer of its own has, as docs/oracle.md has them."""
-    return "\n".join(
-        ["| row | found just outside by |", "|---|---|", *(f"| {edge.row} | `{edge.check}` |" for edge in EDGES)]
-    )
+    """The edges that no timer of its own has, as docs/oracle.md has them: by the check that finds a run just outside."""
+    limits: dict[str, list[str]] = {}
+    for edge in EDGES:
+        limits.setdefault(edge.check, []).append(re.sub(r"^\d: (h, and \d: )?", "", edge.row))
+    rows = (f"| `{check}` | {'; '.join(rows)} |" for check, rows in limits.items())
+    return "\n".join(["| check | limits |", "|---|---|", *rows])
