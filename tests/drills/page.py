@@ -5,8 +5,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nemesrv.chaos.scenarios.loading import load, shipped
-
 from .intervals import INTERVALS, OURS, Interval
 
 MEASURED = Path(__file__).with_name("measured.json")
@@ -14,9 +12,10 @@ MEASURED = Path(__file__).with_name("measured.json")
 HEAD = """# Field drills
 
 A RocketMQ user ran these drills on real clusters ("the field") of Apache's 4.9.7, with three NameServers, three groups
-of master and slave and default timers, and timed the faults to the second. Each drill is a scenario: `nemesrv run
-drill-3-power-off` runs the third drill on nemesrv's nodes, with `--implementation apache-4.9.7` on Apache's. A row has
-the value from the field, the range in nemesrv's runs, and the range that RocketMQ's timers allow.
+of master and slave and default timers, and timed the faults to the second. Each drill is a scenario, which
+`nemesrv scenarios` describes: `nemesrv run drill-3-power-off` runs the third drill on nemesrv's nodes, with
+`--implementation apache-4.9.7` on Apache's. A row has the value from the field, the range in nemesrv's runs, and the
+range that RocketMQ's timers allow.
 
 `python -m tests.drills` ([tests/drills](../tests/drills)) writes this page. In a scenario a power-off is a `black_hole`
 on every link of the node, and each of the field's 8 sending threads is a producer. A producer sends 5 messages a
@@ -57,7 +56,7 @@ def render(found: Mapping[str, Any]) -> str:
             formula += f"); a JVM: to {interval.allowed[1] + interval.of_jvm_s:g} s ({interval.why_of_jvm}"
         row = (interval.drill.split("-")[1], interval.what, field, *cells, f"{allowed} ({formula})")
         lines.append("| " + " | ".join(row) + " |")
-    return "\n".join([*lines, "", *_descriptions()]) + "\n"
+    return "\n".join(lines) + "\n"
 
 
 def _runs(found: Mapping[str, Any], names: Sequence[str]) -> list[str]:
@@ -73,10 +72,6 @@ def _runs(found: Mapping[str, Any], names: Sequence[str]) -> list[str]:
         ]
         lines.append(f"* column `{name}`: drills {'; '.join(said)}")
     return lines
-
-
-def _descriptions() -> list[str]:
-    return [f"* `{name}`: {load(path).description}" for name, path in shipped("drills").items()]
 
 
 def _told(values: Sequence[float] | None, unit: str) -> str:

@@ -20,12 +20,8 @@ A large history (of `nemesrv up` more than 400,000 events, else more than about 
 are in the order of time.
 
 A row's time is in milliseconds of RocketMQ time since the experiment began: the host's monotonic clock times the run's
-time scale. An address in a row is the address by which the recording node knows its peer, never a proxy's address.
-
-The rows of a run on several hosts have the harness's time. A node stamps its lines by the clock of its host. The
-harness asks every host repeatedly for its clock (`host_clock`, recorded by the node `clocks`); the merge of the lines
-corrects each row's time by the host's offset at that time. [oracle](oracle.md#the-clocks-of-several-hosts) explains the
-possible error of the correction, and its effect on verdicts.
+time scale. An address in a row is the address by which the recording node knows its peer, never a proxy's address. The
+rows of a run on several hosts have the harness's time ([oracle](oracle.md#the-clocks-of-several-hosts)).
 """
 
 

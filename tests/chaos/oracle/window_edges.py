@@ -341,7 +341,7 @@ NOT_APPROACHED: Mapping[str, str] = {
 
 
 def table() -> str:
-    """The edges that no timer of its own has, as docs/oracle.md has them: by the check that finds a run just outside."""
+    """The edges that no timer of its own has, by the check that finds a run just outside, for docs/oracle.md."""
     limits: dict[str, list[str]] = {}
     for edge in EDGES:
         limits.setdefault(edge.check, []).append(re.sub(r"^\d: (h, and \d: )?", "", edge.row))
