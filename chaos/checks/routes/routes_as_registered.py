@@ -341,9 +341,9 @@ def _of_members(
                 named.setdefault((row.node, topic), row)
     for (broker, topic), row in named.items():
         made_ms = min((one.time_ms for one in of.get(broker, ()) if one.topic == topic), default=world.end_ms)
-        wrong = [row.time_ms] if made_ms > row.time_ms + world.timers.delivery_ms else []
-        about, span = (broker, "topics", topic), (row.time_ms, made_ms)
-        yield of_many(about, "makes a retry topic", span, _RETRY_ROW, 1, wrong, to_ms=made_ms)
+        span, lag_ms = (row.time_ms, made_ms), control.lateness.largest(world, (broker,), row.time_ms, made_ms)
+        allowed, about = tolerance(world.timers, lag_ms, 1), (broker, "topics", topic)
+        yield finding(about, "makes a retry topic", span, at_no_time(_RETRY_ROW), out=span, tolerance=allowed)
 
 
 def _queues(row: Row, *, with_perm: bool = False) -> tuple[int, ...] | None:
