@@ -260,13 +260,13 @@ class NameServerClient:
             name = RequestCode(command.code).name.lower()
         except ValueError:
             name = str(command.code)
-        self._context.record(
+        self._context.record_ended(
+            begin_s,
             "name_server_call",
             f="route" if command.code == RequestCode.GET_ROUTEINFO_BY_TOPIC else name,
             type=type_,
             name_server=tries.rows[-1]["name_server"] if tries.rows else None,
             topic=(command.ext_fields or {}).get("topic"),
             code=code,
-            duration_ms=(self._context.clock.monotonic_s() - begin_s) * 1000,
             value={"tried": tries.rows},
         )

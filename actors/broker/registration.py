@@ -119,7 +119,7 @@ class Registration:
             await work()
         except Exception:
             context.log.exception("%s Exception", name)
-        context.record("scheduled_task", f=name, duration_ms=(context.clock.monotonic_s() - began_s) * 1000)
+        context.record_ended(began_s, "scheduled_task", f=name)
 
     async def _round(self, changed: Sequence[TopicConfig] | None, version: DataVersion | None) -> None:
         """Register the `changed` topics with the data version `version` at all NameServers; None: the whole table, as
@@ -169,12 +169,12 @@ class Registration:
         value: dict[str, object] = {"topics": len(changed), "version": version.counter}
         if response is not None and services.config.is_slave:
             value["master"] = headers.RegisterBrokerResponseHeader.from_ext_fields(response.ext_fields).master_addr
-        services.context.record(
+        services.context.record_ended(
+            begin_s,
             "register",
             type=outcome,
             name_server=str(target),
             code=code,
-            duration_ms=(clock.monotonic_s() - begin_s) * 1000,
             value=value,
         )
         return response
@@ -237,11 +237,11 @@ class Registration:
         except RocketMQError as exc:
             services.context.log.error("Query data version from name server %s  Exception, %s", target, exc)
             outcome = "fail" if exc.definite else "info"
-        services.context.record(
+        services.context.record_ended(
+            begin_s,
             "data_version",
             type=outcome,
             name_server=str(target),
-            duration_ms=(clock.monotonic_s() - begin_s) * 1000,
             value={"changed": answered},
         )
         if outcome != "ok":

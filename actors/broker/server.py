@@ -402,8 +402,7 @@ class Broker:
                 self._context.log.exception("the check of half messages failed")
 
     def _ran(self, task: str, begin_s: float, value: object = None) -> None:
-        took_ms = (self._context.clock.monotonic_s() - begin_s) * 1000
-        self._context.record("scheduled_task", f=task, duration_ms=took_ms, value=value)
+        self._context.record_ended(begin_s, "scheduled_task", f=task, value=value)
 
     def _persist(self) -> None:
         """Write all changed tables to disk. If one table cannot be written, the other tables are still written."""

@@ -40,8 +40,7 @@ class SlaveSynchronize:
             due_s += PERIOD_S
             begin_s = context.clock.monotonic_s()
             await self.all()
-            took_ms = (context.clock.monotonic_s() - begin_s) * 1000
-            context.record("scheduled_task", f=TASK, duration_ms=took_ms)
+            context.record_ended(begin_s, "scheduled_task", f=TASK)
 
     async def all(self) -> None:
         await self._table(RequestCode.GET_ALL_TOPIC_CONFIG, self._topics)

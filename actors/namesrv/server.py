@@ -208,8 +208,7 @@ class NameServer:
                 self._expire_brokers()
             except Exception:
                 self._log.exception("scanNotActiveBroker exception")
-            took_ms = (clock.monotonic_s() - began_s) * 1000
-            self._context.record("scheduled_task", f="scanNotActiveBroker", duration_ms=took_ms)
+            self._context.record_ended(began_s, "scheduled_task", f="scanNotActiveBroker")
 
     async def _dump_kv_config(self) -> None:
         await self._context.clock.sleep(FIRST_KV_DUMP_S)

@@ -36,6 +36,7 @@ and from the way between (link.py): each arrival is a stretch then, and may be u
 """
 
 import math
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
@@ -181,6 +182,7 @@ class BrokerAtNameServer:
             self.registered = self._read_here(read)
             self.heard = [r for r in read if r.f in ("BROKER_HEARTBEAT", "QUERY_DATA_VERSION")]
             self._ends = [Handled.at(r.at_ms) for r in read if r.f in ("ended", "replaced", UNREGISTERED)]
+        self._registered_ms = sorted(one.came.last_ms for one in self.registered)
         self._by_others = {one.came.last_ms for one in self.registered if one.sent is None}
         self._left_ms = {r.at_ms for r in read or () if r.f == UNREGISTERED}
         self._own_ends = [Handled.at(r.at_ms) for r in read or () if r.f == "closed"]
@@ -216,9 +218,11 @@ class BrokerAtNameServer:
             ends_ms = [max(end.first_ms, came.first_ms) for end in self._ends if end.last_ms > came.first_ms]
             until_ms = min([self.end_ms, *ends_ms, *self._set_anew_ms(came)])
             silent_ms = self._silent_from_ms(came.first_ms)
-            for at_ms in (one.at_ms for one in self.heard if one.is_taken and one.channel == channel):
-                if came.last_ms < at_ms < min(silent_ms, until_ms):
-                    silent_ms = self._silent_from_ms(at_ms)
+            for one in self.heard[bisect_right(self.heard, came.last_ms, key=attrgetter("at_ms")) :]:
+                if one.at_ms >= min(silent_ms, until_ms):
+                    break
+                if one.is_taken and one.channel == channel:
+                    silent_ms = self._silent_from_ms(one.at_ms)
             until_ms = min(until_ms, silent_ms)
             if came.last_ms < until_ms:
                 yield Kept(came.last_ms, until_ms, sent)
@@ -299,8 +303,8 @@ class BrokerAtNameServer:
     def _expiry_ms(self, last_ms: float) -> float:
         """E of the last registration until then, which heartbeats keep. A registration that the broker did not send may
         name no time-out of its own: somebody registered it by hand."""
-        own_ms = self.timers.E_ms
-        said_ms = max((one.came.last_ms for one in self.registered if one.came.last_ms <= last_ms), default=last_ms)
+        own_ms, number = self.timers.E_ms, bisect_right(self._registered_ms, last_ms)
+        said_ms = self._registered_ms[number - 1] if number else last_ms
         return max(own_ms, Timers.for_profile(self.timers.profile).E_ms) if said_ms in self._by_others else own_ms
 
     def _scans_from(self, at_ms: float) -> Iterator[float]:

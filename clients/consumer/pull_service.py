@@ -219,14 +219,9 @@ class PullService:
         begin_s: float | None = None,
         said: Mapping[str, int] | None = None,
     ) -> None:
-        duration_ms = None if begin_s is None else (self._context.clock.monotonic_s() - begin_s) * 1000
-        self._context.record(
-            "pull",
-            type=type_,
-            **queue._asdict(),
-            address=str(address),
-            offset=offset,
-            code=None if code is None else int(code),
-            duration_ms=duration_ms,
-            value=said,
-        )
+        of_pull: dict[str, object] = {**queue._asdict(), "address": str(address), "offset": offset}
+        if begin_s is None:
+            self._context.record("pull", type=type_, **of_pull)
+        else:
+            of_pull |= {"code": None if code is None else int(code), "value": said}
+            self._context.record_ended(begin_s, "pull", type=type_, **of_pull)

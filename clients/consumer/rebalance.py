@@ -123,10 +123,10 @@ class Rebalancer:
             self._wake.clear()
             began_s = self._context.clock.monotonic_s()
             balanced = await self.rebalance()
-            self._context.record(
+            self._context.record_ended(
+                began_s,
                 "scheduled_task",
                 f="doRebalance",
-                duration_ms=(self._context.clock.monotonic_s() - began_s) * 1000,
                 value={"woken": woken, "balanced": balanced, "shared": sorted(self._shared)},
             )
             wait_s = interval_s if balanced or self._config.profile is Profile.V4_9 else again_s

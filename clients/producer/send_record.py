@@ -35,11 +35,11 @@ class SendRecord:
         """How many of its attempts may have stored the message: each of them stores the message once at most."""
 
     def invoked(self) -> None:
-        self._send("invoke")
+        self._context.record("send", type="invoke", **self._call)
 
     def returned(self, result: SendResult) -> None:
         """Record outcome `ok` if the broker stored the message as safely as configured, `info` for other statuses."""
-        self._send(
+        self._ended(
             "ok" if result.status is SendStatus.SEND_OK else "info",
             broker_name=result.queue.broker_name,
             queue_id=result.queue.queue_id,
@@ -47,18 +47,17 @@ class SendRecord:
             digest=message_digest(self._message.body, self._message.properties),
             code=int(_CODE_OF_STATUS[result.status]),
             attempt=self.maybe_stored,
-            duration_ms=self._took_ms,
         )
 
     def failed(self, error: RocketMQError) -> None:
         """Record that the call failed. `error.definite` becomes false if an earlier try may have stored the message."""
         error.definite = error.definite and not self.maybe_stored
-        self._send(outcome(error), attempt=self.maybe_stored, code=_code_of(error), duration_ms=self._took_ms)
+        self._ended(outcome(error), attempt=self.maybe_stored, code=_code_of(error))
 
     def unknown(self) -> None:
         """Record that the outcome is unknown, as after a cancelled call."""
         attempts = max(1, self.maybe_stored)  # one that is cut off right now is not counted yet
-        self._send("info", attempt=attempts, duration_ms=self._took_ms)
+        self._ended("info", attempt=attempts)
 
     def attempt(self, queue: MessageQueue, address: Address | None) -> Attempt:
         number, self._attempts = self._attempts, self._attempts + 1
@@ -68,16 +67,15 @@ class SendRecord:
         """Record that the broker did not answer this attempt in the time that the send call had left."""
         fields = {name: attempt[name] for name in ("op_id", "attempt", "address")}
         value = {"attempt_ms": attempt_ms}
-        self._context.record("timed_out", f="send", duration_ms=self._took_ms, value=value, **fields)
+        self._context.record_ended(self._begin_s, "timed_out", f="send", value=value, **fields)
 
-    def _send(self, type_: str, **fields: object) -> None:
-        message = self._message
-        msg_key = message.keys or message.uniq_key
-        self._context.record("send", type=type_, op_id=self._op_id, topic=message.topic, msg_key=msg_key, **fields)
+    def _ended(self, type_: str, **fields: object) -> None:
+        self._context.record_ended(self._begin_s, "send", type=type_, **self._call, **fields)
 
     @property
-    def _took_ms(self) -> float:
-        return (self._context.clock.monotonic_s() - self._begin_s) * 1000
+    def _call(self) -> dict[str, object]:
+        message = self._message
+        return {"op_id": self._op_id, "topic": message.topic, "msg_key": message.keys or message.uniq_key}
 
 
 class Attempt:
@@ -116,10 +114,9 @@ class Attempt:
         else:
             type_ = "ok" if error is None and self.code == ResponseCode.SUCCESS else "info"
         self._record.maybe_stored += type_ != "fail"
-        duration_ms = (self._context.clock.monotonic_s() - self._begin_s) * 1000
         if isinstance(error, RequestTimeout):
-            self._record.timed_out(self._fields, duration_ms)
-        self._context.record("send_attempt", type=type_, code=self.code, duration_ms=duration_ms, **self._fields)
+            self._record.timed_out(self._fields, (self._context.clock.monotonic_s() - self._begin_s) * 1000)
+        self._context.record_ended(self._begin_s, "send_attempt", type=type_, code=self.code, **self._fields)
 
 
 def _code_of(error: RocketMQError) -> int | None:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from .clock import Clock
 from .network import Address, Network
-from .recording import Recorder, ignore
+from .recording import Recorder, ignore, recorded_at
 
 LOG = logging.getLogger("nemesrv")
 
@@ -31,6 +31,12 @@ class NodeContext:
     """Where a program that is this node writes its own logs; None: among its files."""
     incarnation: int = 0
     """How many processes of this node there were before."""
+
+    def record_ended(self, began_s: float, event: str, /, **fields: object) -> None:
+        """Record an event that began at `began_s` and ends now. The row's time and `duration_ms` are of one reading of
+        the clock: if the process stood still between two readings, the row would tell a later beginning."""
+        ended_s = self.clock.monotonic_s()
+        recorded_at(self.record, ended_s * 1000, event, {**fields, "duration_ms": (ended_s - began_s) * 1000})
 
 
 class Node(Protocol):

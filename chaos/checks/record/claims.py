@@ -14,7 +14,7 @@ from typing import NamedTuple
 from ...oracle.intervals import Stretch
 from ...oracle.promises import told_by_hand
 from ...oracle.roles import members_of
-from ...oracle.world import World
+from ...oracle.world import World, once
 from .control import Control, order
 
 AtNameServer = tuple[str, int, str]
@@ -30,6 +30,7 @@ class Claim(NamedTuple):
     """Of each, ascending."""
 
 
+@once
 def claims_of(control: Control, world: World) -> Mapping[AtNameServer, list[Claim]]:
     """In order of their beginning."""
     found: dict[AtNameServer, list[Claim]] = defaultdict(list)

@@ -417,7 +417,8 @@ class Unasked(Process):
         for run in self.rows("members_changed"):
             broker, at_ms = self.world.owners.get(run.row.address or "", ""), run.ended_ms
             disturbed = self.troubles.between(broker, at_ms - near_ms, at_ms) or self.held(at_ms - near_ms, at_ms)
-            if not broker or disturbed:
+            is_last = at_ms + near_ms >= self.end_ms  # the broker may not live to record the change
+            if not broker or disturbed or is_last:
                 continue
             examined, wrong = found[broker]
             if not self.within(changes_at[broker], at_ms - near_ms, at_ms + near_ms):

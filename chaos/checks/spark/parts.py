@@ -44,10 +44,11 @@ class Failed:
 
 @dataclass(slots=True, eq=False)
 class Spread:
-    """A history that Spark reads, as the checks see it. `parts`: into how many it is cut."""
+    """A history that Spark reads, as the checks see it. `events`: which it has. `parts`: into how many it is cut."""
 
     history: DataFrame
     control: Control
+    events: frozenset[str]
     parts: int = 2
     _counted: dict[Any, tuple[World, Any]] = field(default_factory=dict, repr=False)
 
@@ -75,8 +76,12 @@ class Spread:
                 self._counted[reading, id(world)] = world, found
 
     def _facts(self, together: Together, asked: Sequence[Asked]) -> list[Any]:
+        nothing = Part(arrow_schema().empty_table(), self.control)
         readings = [reading for reading, _ in asked]
-        rows = self.history.where(F.col("event").isin(*{event for one in readings for event in one.events}))
+        events = {event for one in readings for event in one.events}
+        if not events & self.events:
+            return [_facts_of(reading, nothing, world) for reading, world in asked]
+        rows = self.history.where(F.col("event").isin(*events))
         if all(reading.types for reading in readings):
             types = {type_ for one in readings for type_ in one.types}
             rows = rows.where(F.col("type").isNull() | F.col("type").isin(*types))
@@ -92,7 +97,6 @@ class Spread:
             found = _map_in_arrow(rows, run, "reading int, facts binary").collect()
         finally:
             said.destroy()
-        nothing = Part(arrow_schema().empty_table(), self.control)
         sums: list[Any] = [None] * len(asked)
         for number, facts in [(row["reading"], pickle.loads(row["facts"])) for row in found]:
             sums[number] = _plus(sums[number], facts)
@@ -116,8 +120,8 @@ def _within(rows: DataFrame, spans: Iterable[Span]) -> DataFrame:
 
 
 def gather(history: DataFrame, *, is_whole_history: bool = False, parts: int = 2) -> tuple[Spread, World]:
-    """The history's control rows, and the World that they tell of: one Spark job, and one more where no row says that
-    the run has ended. Of a whole history, rows that are not there are missed."""
+    """The history's control rows, and the World that they tell of. Of a whole history, rows that are not there are
+    missed."""
     import pyarrow.compute as pc
 
     table = history.where(~F.col("event").isin(*COUNTED_ONLY)).select(*Row._fields).toArrow()
@@ -128,7 +132,8 @@ def gather(history: DataFrame, *, is_whole_history: bool = False, parts: int = 2
     if not any(row["event"] == "run_end" or row["phase"] == "end" for row in ends):
         last_ms = history.agg(F.max("time_ms")).collect()[0][0]
     control, world = told_by(table, lost=lost, last_ms=last_ms)
-    return Spread(history, control, parts), world
+    events = frozenset(row["event"] for row in history.select("event").distinct().collect())
+    return Spread(history, control, events, parts), world
 
 
 def processes_of(history: DataFrame) -> list[RecordedProcess]:
