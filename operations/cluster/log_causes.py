@@ -8,7 +8,7 @@ from typing import Any
 
 from ...chaos.reports.text import all_of
 from .causes import NoRouteCause, cause, in_order, not_created
-from .logged import NO_ANSWER, NO_ROUTE, At, Failure, Logged, LoggedNameServer, Stay
+from .logged import NO_ANSWER, NO_ROUTE, Failure, Logged, LoggedNameServer, Stay
 
 _NAMES = re.compile(r"[\w.-]+(?::\d+)?")
 TOLERANCE_MS = 1_500
@@ -26,8 +26,6 @@ def causes_in(logs: Logged, topic: str | None = None) -> tuple[list[NoRouteCause
         found += causes
         if not causes:
             unknown.append(_not_shown(logs, failure))
-    for server in logs.servers:
-        found += _of_server(logs, server, topic)
     return in_order(found), list(dict.fromkeys(unknown))
 
 
@@ -205,7 +203,7 @@ def _dropped(failure: Failure, stay: Stay, stays: list[Stay]) -> _Why:
 
 
 def _never_there(logs: Logged, failure: Failure, server: LoggedNameServer, name: str) -> _Why:
-    refused = [at for at, _ in server.refused if at.ms <= failure.last.ms][:1]
+    refused = [at for at in server.refused if at.ms <= failure.last.ms][:1]
     broker = next((one for one in logs.brokers if one.name == name), None)
     failed = [] if broker is None else [at for ns in server.addresses for at in broker.failed.get(ns, ())]
     how = "its registrations failed" if failed else "its registrations do not arrive"
@@ -276,49 +274,3 @@ def _not_shown(logs: Logged, failure: Failure) -> str:
     if not logs.brokers:
         return f"{about}: no broker's log is here"
     return f"{about}: NameServer {who} held its brokers then; its answers are in no log"
-
-
-# --- what a NameServer's own log shows to be wrong, whoever asks
-
-
-def _of_server(logs: Logged, server: LoggedNameServer, topic: str | None) -> Iterator[NoRouteCause]:
-    address = server.addresses[0] if server.addresses else server.name
-    who = logs.called(address)
-    holders = logs.holders.get(topic, set()) if topic else set()
-    for one in server.wiped:
-        if not one.is_given_back and one.topics and (not holders or one.broker in holders):
-            yield cause(
-                "no-permission-to-write",
-                address,
-                one.broker,
-                lines=(one.at.where,),
-                where=f"of {one.broker} at NameServer {who}",
-                how=f"the permission was wiped at {one.at.clock} by {one.by}, of {one.topics} topics, and not given "
-                "back in this log",
-            )
-    claims: dict[tuple[str, frozenset[str]], list[At]] = {}
-    for at, broker, old, new in server.conflicts:
-        claims.setdefault((broker, frozenset((old, new))), []).append(at)
-    for (broker, addresses), moments in claims.items():
-        if len(addresses) == 2 and (len(moments) > 1 or _is_v5(server, broker)):
-            yield cause(
-                "another-broker-has-the-name",
-                address,
-                broker,
-                lines=[at.where for at in moments[:2]],
-                addresses=all_of(sorted(addresses)),
-                broker=broker,
-                server=who,
-                how=f"{len(moments)} times from {moments[0].clock} on",
-            )
-    if server.not_ready:
-        first, last = server.not_ready[0], server.not_ready[-1]
-        how = f", to {len(server.not_ready)} look-ups from {first.clock} to {last.clock}"
-        yield cause("name-server-not-ready", address, lines=(first.where,), server=who, how=how)
-
-
-def _is_v5(server: LoggedNameServer, broker: str) -> bool:
-    """Whether the NameServer is 5.x, which logs a conflict explicitly, so that one line is enough."""
-    return any(name == broker and old for _, name, old, _ in server.conflicts) and not any(
-        stay.address == new for _, name, _, new in server.conflicts if name == broker for stay in server.stays
-    )

@@ -20,7 +20,7 @@ from ..logs_to_rows.line import Line
 from ..logs_to_rows.reconstruct import Reconstructed
 from ..logs_to_rows.sources import BROKER, CLIENT, NAME_SERVER, Source
 
-LOOK_UPS = frozenset({"route_missing", "client_exception", "route_put", "crc_mismatch", "not_ready"})
+LOOK_UPS = frozenset({"route_missing", "client_exception", "route_put", "crc_mismatch"})
 """Events of which no row is made."""
 NO_ROUTE, NO_ANSWER = "no route", "no answer"
 TOPIC_NOT_EXIST = "17"
@@ -104,14 +104,6 @@ class TopicAt(NamedTuple):
     """`came`, `gone` with its broker, or `deleted`."""
 
 
-class Wiped(NamedTuple):
-    at: At
-    broker: str
-    by: str
-    topics: int
-    is_given_back: bool
-
-
 @dataclass(slots=True)
 class LoggedNameServer:
     name: str
@@ -120,12 +112,8 @@ class LoggedNameServer:
     boots: list[At] = field(default_factory=list)
     stays: list[Stay] = field(default_factory=list)
     topics: list[TopicAt] = field(default_factory=list)
-    wiped: list[Wiped] = field(default_factory=list)
-    conflicts: list[tuple[At, str, str, str]] = field(default_factory=list)
-    """Broker name, the address that has it, the address that wanted it."""
-    refused: list[tuple[At, str]] = field(default_factory=list)
-    """Registrations with a wrong checksum, and their senders."""
-    not_ready: list[At] = field(default_factory=list)
+    refused: list[At] = field(default_factory=list)
+    """Registrations with a wrong checksum."""
     clusters: dict[str, At] = field(default_factory=dict)
     """Clusters of the brokers that registered there, each with its line."""
 
@@ -253,32 +241,17 @@ def _stays(server: LoggedNameServer, rows: Iterable[tuple[At, Row]]) -> None:
 
 
 def _name_server(source: Source, server: LoggedNameServer, logs: Logged) -> None:
-    given = defaultdict[str, list[float]](list)
-    wiped = list[Wiped]()
     for line in source.lines:
         at, fields = _at(source, line, logs), line.fields
-        address = fields.get("address", "")
         if "cluster" in fields and line.event in ("master_address", "broker_registered"):
             server.clusters.setdefault(fields["cluster"], at)
         match line.event:
-            case "master_address" if fields.get("old", "null") not in ("null", address):
-                # 4.x has no word for two brokers of one name: the master's address goes to and fro
-                server.conflicts.append((at, fields["broker"], fields["old"], address))
             case event if event in _OF_TOPICS and (event != "topic_removed" or fields.get("row", "null") != "null"):
                 names = _BROKER_NAME.findall(fields.get("row", ""))
                 server.topics += (TopicAt(at, fields["topic"], name, _OF_TOPICS[event]) for name in names or [""])
                 logs.holders[fields["topic"]].update(names)
-            case "write_perm_wiped":
-                wiped.append(Wiped(at, fields["broker"], address, int(fields["topics"]), is_given_back=False))
-            case "write_perm_added":
-                given[fields["broker"]].append(at.ms)
-            case "conflict_ignored":
-                server.conflicts.append((at, fields["broker"], fields["old"], address))
             case "crc_mismatch":
-                server.refused.append((at, address))
-            case "not_ready" if fields.get("code") == "105":
-                server.not_ready.append(at)
-    server.wiped = [one._replace(is_given_back=any(ms > one.at.ms for ms in given[one.broker])) for one in wiped]
+                server.refused.append(at)
 
 
 # --- brokers
