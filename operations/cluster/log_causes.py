@@ -8,7 +8,7 @@ from typing import Any
 
 from ...chaos.reports.text import all_of
 from .causes import NoRouteCause, cause, in_order, not_created
-from .logged import NO_ANSWER, NO_ROUTE, Failure, Logged, LoggedNameServer, Stay
+from .logged import Failure, Logged, LoggedNameServer, Stay
 
 _NAMES = re.compile(r"[\w.-]+(?::\d+)?")
 TOLERANCE_MS = 1_500
@@ -20,7 +20,7 @@ def causes_in(logs: Logged, topic: str | None = None) -> tuple[list[NoRouteCause
     cause. With `topic`, only look-ups of this topic count."""
     found, unknown = list[NoRouteCause](), list[str]()
     for failure in logs.failures:
-        if topic is not None and failure.topic not in ("", topic):
+        if topic not in (None, failure.topic):
             continue
         causes = list(_of_failure(logs, failure))
         found += causes
@@ -30,10 +30,6 @@ def causes_in(logs: Logged, topic: str | None = None) -> tuple[list[NoRouteCause
 
 
 def _of_failure(logs: Logged, failure: Failure) -> Iterator[NoRouteCause]:
-    if failure.kind == NO_ANSWER:
-        yield from _no_answer(logs, failure)
-        return
-    assert failure.kind == NO_ROUTE
     server = logs.server(failure.name_server)
     found = [*_not_its_own(failure), *_unlisted(logs, failure, server)]
     if not found and server is not None:
@@ -55,20 +51,6 @@ def _of_failure(logs: Logged, failure: Failure) -> Iterator[NoRouteCause]:
         yield from alike
     else:
         yield from _not_heard(logs, failure, holders)
-
-
-def _no_answer(logs: Logged, failure: Failure) -> Iterator[NoRouteCause]:
-    address = failure.name_server
-    if address is None:
-        return
-    server = logs.server(address)
-    boot = None if server is None else next((at for at in server.boots if at.ms >= failure.first.ms - 1_000), None)
-    times = "" if failure.times == 1 else f"{failure.times} times "
-    how = f"{failure.how} for {failure.client}, {times}{failure.span}"
-    if server is not None and boot is not None:
-        how += f"; {server.name} was started at {boot.clock}"
-    lines = failure.first.where, *((boot.where,) if boot else ())
-    yield cause("name-server-gives-no-answer", address, lines=lines, server=logs.called(address), how=how)
 
 
 def _not_its_own(failure: Failure) -> Iterator[NoRouteCause]:

@@ -22,7 +22,6 @@ from ..logs_to_rows.sources import BROKER, CLIENT, NAME_SERVER, Source
 
 LOOK_UPS = frozenset({"route_missing", "client_exception", "route_put", "crc_mismatch"})
 """Events of which no row is made."""
-NO_ROUTE, NO_ANSWER = "no route", "no answer"
 TOPIC_NOT_EXIST = "17"
 APART_MS = 120_000
 """Failures further apart are separate."""
@@ -57,18 +56,15 @@ class At(NamedTuple):
 
 @dataclass(slots=True)
 class Failure:
-    """Successive route look-ups of one client that failed in the same way."""
+    """Successive look-ups of one client that found no route of the topic."""
 
     client: str
-    kind: str
     topic: str
-    """"" if the log does not name it."""
     name_server: str | None
     """Address of the NameServer asked; None if the log does not name it."""
     first: At
     last: At
     times: int = 1
-    how: str = ""
     is_over: bool = False
     """Whether this client learnt a route of the topic soon after."""
     own_list: str = ""
@@ -284,7 +280,7 @@ def _broker(source: Source, broker: LoggedBroker, logs: Logged) -> None:
 def _client(source: Source, logs: Logged, about: str | None) -> Iterator[Failure]:
     asked: str | None = None
     names, own_list = frozenset[str](), ""
-    open_ = dict[tuple[str, str, str | None], Failure]()
+    open_ = dict[tuple[str, str | None], Failure]()
     for line in source.lines:
         at, fields = _at(source, line, logs), line.fields
         match line.event:
@@ -303,7 +299,7 @@ def _client(source: Source, logs: Logged, about: str | None) -> Iterator[Failure
                 if failure is None:
                     continue
                 failure.own_list = own_list
-                key = failure.kind, failure.topic, failure.name_server
+                key = failure.topic, failure.name_server
                 last = open_.get(key)
                 if last is not None and at.ms - last.last.ms <= APART_MS:
                     last.times += at.ms - last.last.ms >= 1_000  # one look-up writes several lines
@@ -321,13 +317,7 @@ def _failure(client: str, line: Line, at: At, asked: str | None, about: str | No
     if line.event == "route_missing" or fields.get("code") == TOPIC_NOT_EXIST or said.startswith("No route info"):
         if not topic or (is_own(topic) and topic != about):
             return None
-        return Failure(client, NO_ROUTE, topic, asked, at, at)
-    if line.event == "client_exception":
-        if fields.get("tries") is None and topic and "exception" not in fields:
-            return Failure(client, NO_ROUTE, topic, asked, at, at)
-        return None
-    if line.event == "route_error" and "code" not in fields and (said or {"exception", "name_servers"} & fields.keys()):
-        address = next(iter(_ADDRESS.findall(said)), None) or asked
-        how = "no connection" if "connect to" in said else "none in time" if "imeout" in str(fields) else "none at all"
-        return Failure(client, NO_ANSWER, "", address, at, at, how=how)
+        return Failure(client, topic, asked, at, at)
+    if line.event == "client_exception" and fields.get("tries") is None and topic and "exception" not in fields:
+        return Failure(client, topic, asked, at, at)
     return None
