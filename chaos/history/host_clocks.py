@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from ..arrow import pa, pc, pq
 from .files import part_files, process_of, read_raw
 from .schema import Row, raw_dir
 
@@ -287,10 +288,6 @@ def axis_of(run_dir: Path | str) -> Axis | None:
 
 
 def _of_parts(parts: Iterable[Path]) -> Iterator[Mapping[str, Any]]:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-
     for part in parts:
         table = pq.read_table(part, columns=["event", "source", "value"])
         yield from table.filter(pc.is_in(table["event"], pa.array(["node", "host_clock"]))).to_pylist()

@@ -10,10 +10,9 @@ from enum import StrEnum
 from functools import cache
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+from ..arrow import pa
 
 Row = dict[str, Any]
 
@@ -45,15 +44,11 @@ SCHEMA: tuple[Column, ...] = tuple(
 
 @cache
 def arrow_type(column: Column) -> pa.DataType:
-    import pyarrow as pa  # a third of a second and 40 MB, which the processes that only record need not
-
     types = {"string": pa.string(), "long": pa.int64(), "int": pa.int32(), "double": pa.float64()}
     return types[column.type]
 
 
 def arrow_schema() -> pa.Schema:
-    import pyarrow as pa
-
     return pa.schema([pa.field(c.name, arrow_type(c), nullable=c.nullable) for c in SCHEMA])
 
 

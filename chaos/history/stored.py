@@ -9,6 +9,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from ..arrow import pa, pq
 from ..errors import ScenarioError
 from .files import part_files
 from .schema import SCHEMA, Row, parquet_path, raw_dir
@@ -57,9 +58,6 @@ def merged_files(path: Path) -> list[Path]:
 
 def refuse_unreadable(files: Sequence[Path]) -> None:
     """Raise ScenarioError for a broken Parquet file, or one with other columns than a history's."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     for file in files:
         try:
             with pq.ParquetFile(file) as opened:
@@ -75,8 +73,6 @@ def refuse_unreadable(files: Sequence[Path]) -> None:
 
 
 def row_count(path: Path) -> int:
-    import pyarrow.parquet as pq
-
     return sum(pq.read_metadata(file).num_rows for file in merged_files(path))
 
 

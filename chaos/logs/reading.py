@@ -29,12 +29,12 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..arrow import pa, pq
 from .files import LogError, Part, Plan, Read, planned, read_part
 from .skim import Aside, Skim, taken
 from .stream import OWN_LOGGER, Counts, LogRow, Reader
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 Item = TypeVar("Item")
@@ -151,8 +151,6 @@ def _written(folder: Path, summaries: Sequence[dict[str, Any]]) -> list[Path]:
 
 
 def _read_rows(path: Path, offsets: Sequence[int]) -> Iterator[LogRow]:
-    import pyarrow.parquet as pq
-
     for row in pq.read_table(path).to_pylist(maps_as_pydicts="lossy"):
         row["line"] += offsets[row.pop("part")]
         yield LogRow(**row)
@@ -196,8 +194,6 @@ def _parts_read(
 
 
 def _part_read(folder: str, events: frozenset[str], number: int, part: Part) -> dict[str, Any]:
-    import pyarrow.parquet as pq
-
     aside = Aside(_aside(folder, number))
     found, read = read_part(part, Skim(events, aside))
     count, writer = 0, None
@@ -224,8 +220,6 @@ def _taken(folder: str, hosts: frozenset[str], held: tuple[int, int, Part]) -> l
 
 
 def _batch(number: int, rows: Sequence[LogRow]) -> pa.RecordBatch:
-    import pyarrow as pa
-
     *columns, fields = zip(*rows, strict=True)
     ends = list(accumulate(map(len, fields), initial=0))
     pairs = pa.MapArray.from_arrays(

@@ -17,14 +17,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..arrow import np, pa, pc, pq
 from .layouts import JAVA_CLIENT_49, JAVA_SERVER, second_of
 from .shapes import SHAPES, Shape
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
-    import pyarrow as pa
-
 _HOSTS_OWN = ("channel_active", "channel_inactive")
 _PASSED = (*_HOSTS_OWN, "channel_registered", "channel_unregistered", "statistics", "housekeeping", "watermark")
 NOISE: tuple[Shape, ...] = tuple(
@@ -69,10 +67,6 @@ class Aside:
     _writer: Any = field(default=None, repr=False)
 
     def put(self, lines: pa.Array, numbers: npt.NDArray[np.int64]) -> None:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-        import pyarrow.parquet as pq
-
         # anchored, and with no choice of where the host ends: RE2 is three times as fast then
         said = pc.extract_regex(lines, r"^[^\[]*\[/?(?P<host>[0-9A-Za-z.-]*):[0-9]+\]")
         host = pc.fill_null(pc.struct_field(said, "host"), _ANY_HOST)
@@ -91,8 +85,6 @@ class Aside:
 
 def taken(path: Path, hosts: Collection[str]) -> Iterator[tuple[int, str]]:
     """Return number and text of each stored line that is about one of these hosts, or whose host is unclear."""
-    import pyarrow.parquet as pq
-
     asked = [_ANY_HOST, *(host.encode() for host in sorted(hosts))]
     for row in pq.read_table(path, filters=[("host", "in", asked)]).to_pylist():
         yield row["number"], row["line"].decode("utf-8", "replace").rstrip("\r\n")
@@ -109,10 +101,6 @@ class Skim:
 
     def over(self, block: bytes, first_number: int) -> list[Stretch] | None:
         """Divide the block into stretches of lines to read and lines to skip; None if the whole block must be read."""
-        import numpy as np
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         if len(block) >= 1 << 31 or not block.endswith(b"\n"):
             return None
         text = np.frombuffer(block, np.uint8)
@@ -149,8 +137,6 @@ def _pattern(writer: str, events: frozenset[str]) -> str:
 def _stretches(
     text: npt.NDArray[np.uint8], begins: npt.NDArray[np.int32], passed: npt.NDArray[np.bool_], writer: str
 ) -> Iterator[Stretch]:
-    import numpy as np
-
     length = _SECOND_LENGTH + (_DIGITS if writer == JAVA_CLIENT_49 else 0)
     at = np.flatnonzero(passed)
     stamps = text[begins[at][:, None] + np.arange(length)]

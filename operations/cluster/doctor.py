@@ -29,7 +29,7 @@ from ..logs_to_rows.sources import CLIENT, kind_by_name
 from .answer_causes import is_routed_everywhere
 from .causes import NoRouteCause, numbered_lines
 from .log_causes import causes_in
-from .logged import LOOK_UPS, NO_ANSWER, Failure, Logged, logged
+from .logged import LOOK_UPS, Failure, Logged, logged
 from .probable import Answer, is_told, probable
 from .server_answers import NameServerAnswer, Questions, ServerAnswers
 
@@ -131,7 +131,7 @@ class Diagnosis:
 
     @property
     def failures(self) -> list[Failure]:
-        return [each for each in self.logs.failures if self.topic in (None, each.topic) or not each.topic]
+        return [each for each in self.logs.failures if self.topic in (None, each.topic)]
 
     @property
     def status(self) -> int:
@@ -169,7 +169,6 @@ class Diagnosis:
         failures = [
             {
                 "client": each.client,
-                "kind": each.kind,
                 "topic": each.topic,
                 "name_server": each.name_server,
                 "times": each.times,
@@ -216,7 +215,7 @@ def diagnosed(
     found = reconstruct(lines, files, zones=zones, offsets=offsets)
     logs = logged(found, topic)
     causes, unknown = causes_in(logs, topic)
-    failures = [each for each in logs.failures if topic in (None, each.topic) or not each.topic]
+    failures = [each for each in logs.failures if topic in (None, each.topic)]
     episodes = episodes_of(found.rows, timers=found.timers_used).episodes if found.rows else []
     suffering = suffered(found, texts)
     answer = probable(texts, found, episodes, causes, failures, suffering)
@@ -263,9 +262,6 @@ def _some(files: Sequence[str]) -> str:
 def _failed(logs: Logged, failure: Failure) -> str:
     day = f"{datetime.fromtimestamp(failure.first.ms / 1000, logs.zone):%Y-%m-%d}"
     asked = "a NameServer" if failure.name_server is None else logs.called(failure.name_server)
-    if failure.kind == NO_ANSWER:
-        look_ups = "1 look-up" if failure.times == 1 else f"{failure.times} look-ups"
-        return f"{failure.client}: {look_ups} without an answer of {asked}, {day} {failure.span} {logs.zone}"
     times = "once" if failure.times == 1 else f"{failure.times} times"
     what = f"{failure.topic} looked up {times} at {asked}, code 17"
     return f"{failure.client}: {what}, {day} {failure.span} {logs.zone}"

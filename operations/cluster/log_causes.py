@@ -8,7 +8,7 @@ from typing import Any
 
 from ...chaos.reports.text import all_of
 from .causes import NoRouteCause, cause, in_order, not_created
-from .logged import NO_ANSWER, NO_ROUTE, At, Failure, Logged, LoggedNameServer, Stay
+from .logged import Failure, Logged, LoggedNameServer, Stay
 
 _NAMES = re.compile(r"[\w.-]+(?::\d+)?")
 TOLERANCE_MS = 1_500
@@ -20,22 +20,16 @@ def causes_in(logs: Logged, topic: str | None = None) -> tuple[list[NoRouteCause
     cause. With `topic`, only look-ups of this topic count."""
     found, unknown = list[NoRouteCause](), list[str]()
     for failure in logs.failures:
-        if topic is not None and failure.topic not in ("", topic):
+        if topic not in (None, failure.topic):
             continue
         causes = list(_of_failure(logs, failure))
         found += causes
         if not causes:
             unknown.append(_not_shown(logs, failure))
-    for server in logs.servers:
-        found += _of_server(logs, server, topic)
     return in_order(found), list(dict.fromkeys(unknown))
 
 
 def _of_failure(logs: Logged, failure: Failure) -> Iterator[NoRouteCause]:
-    if failure.kind == NO_ANSWER:
-        yield from _no_answer(logs, failure)
-        return
-    assert failure.kind == NO_ROUTE
     server = logs.server(failure.name_server)
     found = [*_not_its_own(failure), *_unlisted(logs, failure, server)]
     if not found and server is not None:
@@ -57,20 +51,6 @@ def _of_failure(logs: Logged, failure: Failure) -> Iterator[NoRouteCause]:
         yield from alike
     else:
         yield from _not_heard(logs, failure, holders)
-
-
-def _no_answer(logs: Logged, failure: Failure) -> Iterator[NoRouteCause]:
-    address = failure.name_server
-    if address is None:
-        return
-    server = logs.server(address)
-    boot = None if server is None else next((at for at in server.boots if at.ms >= failure.first.ms - 1_000), None)
-    times = "" if failure.times == 1 else f"{failure.times} times "
-    how = f"{failure.how} for {failure.client}, {times}{failure.span}"
-    if server is not None and boot is not None:
-        how += f"; {server.name} was started at {boot.clock}"
-    lines = failure.first.where, *((boot.where,) if boot else ())
-    yield cause("name-server-gives-no-answer", address, lines=lines, server=logs.called(address), how=how)
 
 
 def _not_its_own(failure: Failure) -> Iterator[NoRouteCause]:
@@ -205,7 +185,7 @@ def _dropped(failure: Failure, stay: Stay, stays: list[Stay]) -> _Why:
 
 
 def _never_there(logs: Logged, failure: Failure, server: LoggedNameServer, name: str) -> _Why:
-    refused = [at for at, _ in server.refused if at.ms <= failure.last.ms][:1]
+    refused = [at for at in server.refused if at.ms <= failure.last.ms][:1]
     broker = next((one for one in logs.brokers if one.name == name), None)
     failed = [] if broker is None else [at for ns in server.addresses for at in broker.failed.get(ns, ())]
     how = "its registrations failed" if failed else "its registrations do not arrive"
@@ -276,49 +256,3 @@ def _not_shown(logs: Logged, failure: Failure) -> str:
     if not logs.brokers:
         return f"{about}: no broker's log is here"
     return f"{about}: NameServer {who} held its brokers then; its answers are in no log"
-
-
-# --- what a NameServer's own log shows to be wrong, whoever asks
-
-
-def _of_server(logs: Logged, server: LoggedNameServer, topic: str | None) -> Iterator[NoRouteCause]:
-    address = server.addresses[0] if server.addresses else server.name
-    who = logs.called(address)
-    holders = logs.holders.get(topic, set()) if topic else set()
-    for one in server.wiped:
-        if not one.is_given_back and one.topics and (not holders or one.broker in holders):
-            yield cause(
-                "no-permission-to-write",
-                address,
-                one.broker,
-                lines=(one.at.where,),
-                where=f"of {one.broker} at NameServer {who}",
-                how=f"the permission was wiped at {one.at.clock} by {one.by}, of {one.topics} topics, and not given "
-                "back in this log",
-            )
-    claims: dict[tuple[str, frozenset[str]], list[At]] = {}
-    for at, broker, old, new in server.conflicts:
-        claims.setdefault((broker, frozenset((old, new))), []).append(at)
-    for (broker, addresses), moments in claims.items():
-        if len(addresses) == 2 and (len(moments) > 1 or _is_v5(server, broker)):
-            yield cause(
-                "another-broker-has-the-name",
-                address,
-                broker,
-                lines=[at.where for at in moments[:2]],
-                addresses=all_of(sorted(addresses)),
-                broker=broker,
-                server=who,
-                how=f"{len(moments)} times from {moments[0].clock} on",
-            )
-    if server.not_ready:
-        first, last = server.not_ready[0], server.not_ready[-1]
-        how = f", to {len(server.not_ready)} look-ups from {first.clock} to {last.clock}"
-        yield cause("name-server-not-ready", address, lines=(first.where,), server=who, how=how)
-
-
-def _is_v5(server: LoggedNameServer, broker: str) -> bool:
-    """Whether the NameServer is 5.x, which logs a conflict explicitly, so that one line is enough."""
-    return any(name == broker and old for _, name, old, _ in server.conflicts) and not any(
-        stay.address == new for _, name, _, new in server.conflicts if name == broker for stay in server.stays
-    )

@@ -20,9 +20,8 @@ from ..logs_to_rows.line import Line
 from ..logs_to_rows.reconstruct import Reconstructed
 from ..logs_to_rows.sources import BROKER, CLIENT, NAME_SERVER, Source
 
-LOOK_UPS = frozenset({"route_missing", "client_exception", "route_put", "crc_mismatch", "not_ready"})
+LOOK_UPS = frozenset({"route_missing", "client_exception", "route_put", "crc_mismatch"})
 """Events of which no row is made."""
-NO_ROUTE, NO_ANSWER = "no route", "no answer"
 TOPIC_NOT_EXIST = "17"
 APART_MS = 120_000
 """Failures further apart are separate."""
@@ -57,18 +56,15 @@ class At(NamedTuple):
 
 @dataclass(slots=True)
 class Failure:
-    """Successive route look-ups of one client that failed in the same way."""
+    """Successive look-ups of one client that found no route of the topic."""
 
     client: str
-    kind: str
     topic: str
-    """"" if the log does not name it."""
     name_server: str | None
     """Address of the NameServer asked; None if the log does not name it."""
     first: At
     last: At
     times: int = 1
-    how: str = ""
     is_over: bool = False
     """Whether this client learnt a route of the topic soon after."""
     own_list: str = ""
@@ -104,14 +100,6 @@ class TopicAt(NamedTuple):
     """`came`, `gone` with its broker, or `deleted`."""
 
 
-class Wiped(NamedTuple):
-    at: At
-    broker: str
-    by: str
-    topics: int
-    is_given_back: bool
-
-
 @dataclass(slots=True)
 class LoggedNameServer:
     name: str
@@ -120,12 +108,8 @@ class LoggedNameServer:
     boots: list[At] = field(default_factory=list)
     stays: list[Stay] = field(default_factory=list)
     topics: list[TopicAt] = field(default_factory=list)
-    wiped: list[Wiped] = field(default_factory=list)
-    conflicts: list[tuple[At, str, str, str]] = field(default_factory=list)
-    """Broker name, the address that has it, the address that wanted it."""
-    refused: list[tuple[At, str]] = field(default_factory=list)
-    """Registrations with a wrong checksum, and their senders."""
-    not_ready: list[At] = field(default_factory=list)
+    refused: list[At] = field(default_factory=list)
+    """Registrations with a wrong checksum."""
     clusters: dict[str, At] = field(default_factory=dict)
     """Clusters of the brokers that registered there, each with its line."""
 
@@ -253,32 +237,17 @@ def _stays(server: LoggedNameServer, rows: Iterable[tuple[At, Row]]) -> None:
 
 
 def _name_server(source: Source, server: LoggedNameServer, logs: Logged) -> None:
-    given = defaultdict[str, list[float]](list)
-    wiped = list[Wiped]()
     for line in source.lines:
         at, fields = _at(source, line, logs), line.fields
-        address = fields.get("address", "")
         if "cluster" in fields and line.event in ("master_address", "broker_registered"):
             server.clusters.setdefault(fields["cluster"], at)
         match line.event:
-            case "master_address" if fields.get("old", "null") not in ("null", address):
-                # 4.x has no word for two brokers of one name: the master's address goes to and fro
-                server.conflicts.append((at, fields["broker"], fields["old"], address))
             case event if event in _OF_TOPICS and (event != "topic_removed" or fields.get("row", "null") != "null"):
                 names = _BROKER_NAME.findall(fields.get("row", ""))
                 server.topics += (TopicAt(at, fields["topic"], name, _OF_TOPICS[event]) for name in names or [""])
                 logs.holders[fields["topic"]].update(names)
-            case "write_perm_wiped":
-                wiped.append(Wiped(at, fields["broker"], address, int(fields["topics"]), is_given_back=False))
-            case "write_perm_added":
-                given[fields["broker"]].append(at.ms)
-            case "conflict_ignored":
-                server.conflicts.append((at, fields["broker"], fields["old"], address))
             case "crc_mismatch":
-                server.refused.append((at, address))
-            case "not_ready" if fields.get("code") == "105":
-                server.not_ready.append(at)
-    server.wiped = [one._replace(is_given_back=any(ms > one.at.ms for ms in given[one.broker])) for one in wiped]
+                server.refused.append(at)
 
 
 # --- brokers
@@ -311,7 +280,7 @@ def _broker(source: Source, broker: LoggedBroker, logs: Logged) -> None:
 def _client(source: Source, logs: Logged, about: str | None) -> Iterator[Failure]:
     asked: str | None = None
     names, own_list = frozenset[str](), ""
-    open_ = dict[tuple[str, str, str | None], Failure]()
+    open_ = dict[tuple[str, str | None], Failure]()
     for line in source.lines:
         at, fields = _at(source, line, logs), line.fields
         match line.event:
@@ -330,7 +299,7 @@ def _client(source: Source, logs: Logged, about: str | None) -> Iterator[Failure
                 if failure is None:
                     continue
                 failure.own_list = own_list
-                key = failure.kind, failure.topic, failure.name_server
+                key = failure.topic, failure.name_server
                 last = open_.get(key)
                 if last is not None and at.ms - last.last.ms <= APART_MS:
                     last.times += at.ms - last.last.ms >= 1_000  # one look-up writes several lines
@@ -348,13 +317,7 @@ def _failure(client: str, line: Line, at: At, asked: str | None, about: str | No
     if line.event == "route_missing" or fields.get("code") == TOPIC_NOT_EXIST or said.startswith("No route info"):
         if not topic or (is_own(topic) and topic != about):
             return None
-        return Failure(client, NO_ROUTE, topic, asked, at, at)
-    if line.event == "client_exception":
-        if fields.get("tries") is None and topic and "exception" not in fields:
-            return Failure(client, NO_ROUTE, topic, asked, at, at)
-        return None
-    if line.event == "route_error" and "code" not in fields and (said or {"exception", "name_servers"} & fields.keys()):
-        address = next(iter(_ADDRESS.findall(said)), None) or asked
-        how = "no connection" if "connect to" in said else "none in time" if "imeout" in str(fields) else "none at all"
-        return Failure(client, NO_ANSWER, "", address, at, at, how=how)
+        return Failure(client, topic, asked, at, at)
+    if line.event == "client_exception" and fields.get("tries") is None and topic and "exception" not in fields:
+        return Failure(client, topic, asked, at, at)
     return None

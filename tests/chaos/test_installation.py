@@ -1,5 +1,6 @@
 """What is installed is asked without importing it, and what is missing is one sentence that its reader can follow."""
 
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from nemesrv.chaos import installation
+from nemesrv.chaos.arrow import pc
 from nemesrv.chaos.commands.ending import explain
 from nemesrv.chaos.errors import HarnessError
 from nemesrv.chaos.installation import EXTRAS, how_to_get_toxiproxy, in_checkout, require_extras
@@ -121,6 +123,10 @@ def test_a_command_that_records_and_judges_nothing_starts_without_arrow_and_nump
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.splitlines()[-1:]) == (0, ["loaded:"]), done.stdout + done.stderr
+
+
+def test_what_is_imported_at_its_first_use_can_be_sent_to_sparks_workers() -> None:
+    assert pickle.loads(pickle.dumps(pc)).equal is pc.equal
 
 
 def test_a_verdict_without_what_draws_the_report_is_kept_all_the_same(

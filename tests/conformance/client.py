@@ -11,18 +11,19 @@ from nemesrv.clients.client_instance import MQClientInstance
 from nemesrv.clients.config import ProducerConfig
 from nemesrv.clients.consumer.config import ConsumerConfig
 from nemesrv.clients.consumer.consumer import DefaultMQPushConsumer
+from nemesrv.clients.name_server_client import NameServerClient
 from nemesrv.clients.producer.producer import DefaultMQProducer
 from nemesrv.conformance.situations import Role
 from nemesrv.remoting.errors import RocketMQError
 from nemesrv.remoting.message import Message, StoredMessage
 from nemesrv.remoting.node.network import Address
-from nemesrv.remoting.node.node import NodeContext
+from nemesrv.remoting.node.node import Node, NodeContext
 from nemesrv.remoting.node.profile import Profile
 
 Tell = Callable[..., None]
 
 
-class Client:
+class Client(Node):
     """One process of the program. `settings` go into its producer's or consumer's config; a defect changes either."""
 
     def __init__(
@@ -57,6 +58,10 @@ class Client:
     @property
     def instance(self) -> MQClientInstance:
         return self.node.client
+
+    @property
+    def name_server(self) -> NameServerClient:
+        return self.instance.name_server
 
     def said(self, number: int, ok: bool) -> bool:
         """What it tells of that send; a defect may lie."""

@@ -7,9 +7,20 @@ the clean twin did: planted everywhere, many defects are seen by several rules, 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
+from nemesrv.chaos.defects import around, every, replace_part
+from nemesrv.chaos.proof.defects.client import (
+    client_chooses_for_each_request,
+    client_goes_on_at_random,
+    client_keeps_a_silent_channel,
+    client_never_moves_on,
+    client_never_shuffles,
+    client_takes_no_broker_back,
+    taking,
+)
 from nemesrv.clients.consumer.consumer import DefaultMQPushConsumer
 from nemesrv.clients.name_server_client import NameServerClient
 from nemesrv.clients.name_servers import Choice
@@ -49,241 +60,172 @@ class Defect:
         return self.only or RULES[self.rule].situations
 
 
-# --- what makes it wrong
-
-
-def name_server(change: Callable[[NameServerClient, Client], None]) -> Callable[[Client], None]:
-    return lambda client: change(client.instance.name_server, client)
+# --- what makes it wrong: where it can be, as the self-test's clients are
 
 
 # -- choosing
 
 
-def does_not_shuffle(of: NameServerClient, client: Client) -> None:
-    of.selector.shuffle = lambda addresses: None  # type: ignore[method-assign]
+def starts_at_the_first(client: Client) -> None:
+    selector = client.name_server.selector
+    replace_part(selector, "_start_index", lambda: selector.addresses.index(client.configured[0]) - 1)
 
 
-def starts_at_the_first(of: NameServerClient, client: Client) -> None:
-    selector = of.selector
-    selector._start_index = lambda: selector.addresses.index(client.configured[0]) - 1  # type: ignore[method-assign]
+def _leaves_at_polls(client: Client, when: Callable[[], bool]) -> None:
+    """It goes to another NameServer at these polls, though the one that it has answers."""
+    selector = client.name_server.selector
+
+    def leave() -> None:
+        if when():
+            selector.chosen = None
+
+    replace_part(client.instance, "_before_poll", leave)
 
 
 def leaves_once(client: Client) -> None:
-    """At its third poll it goes to another NameServer, though the one that it has answers."""
-    instance, polls = client.instance, 0
-
-    def count() -> None:
-        nonlocal polls
-        polls += 1
-        if polls == 3:
-            instance.name_server.selector.chosen = None
-
-    instance._before_poll = count  # type: ignore[method-assign]
+    polls = count(1)
+    _leaves_at_polls(client, lambda: next(polls) == 3)
 
 
-def goes_back(of: NameServerClient, client: Client, *, at: Callable[[int], bool] = lambda made: made == 3) -> None:
+def goes_back(client: Client, *, at: Callable[[int], bool] = lambda made: made == 3) -> None:
     """Its third choice is the one before the last: 0 1 0 1 2 3. `at` names other choices by their number."""
-    next_index, made = of.selector.next_index, 0
+    selector, made = client.name_server.selector, count(1)
 
-    def there_and_back() -> int:
-        nonlocal made
-        made += 1
+    @around(selector, "next_index")
+    def there_and_back(next_index: Callable[[], int]) -> int:
         index = next_index()
-        if at(made):
-            assert of.selector._index is not None
-            of.selector._index -= 2
-            index = of.selector._index % len(of.selector.addresses)
+        if at(next(made)):
+            assert selector._index is not None
+            selector._index -= 2
+            index = selector._index % len(selector.addresses)
         return index
-
-    of.selector.next_index = there_and_back  # type: ignore[method-assign]
 
 
 # -- leaving
 
 
-def stays(of: NameServerClient, client: Client) -> None:
-    advance = of.selector.advance
+def leaves_on(error: type[RocketMQError]) -> Plant:
+    def plant(client: Client) -> None:
+        @around(client.name_server, "query_route")
+        async def query_and_leave(query_route: Any, *asked: Any) -> TopicRouteData:
+            try:
+                return await query_route(*asked)
+            except error:
+                client.name_server.selector.chosen = None
+                raise
 
-    def same_again(old: Address | None) -> Choice:
-        chosen = of.selector.chosen
-        return advance(old) if chosen is None else Choice(old, chosen, of.selector.addresses.index(chosen))
-
-    of.selector.advance = same_again  # type: ignore[method-assign]
-
-
-def _leaves_on(error: type[RocketMQError], of: NameServerClient) -> None:
-    query_route = of.query_route
-
-    async def query_and_leave(topic: str, timeout_s: float = 3.0) -> TopicRouteData:
-        try:
-            return await query_route(topic, timeout_s)
-        except error:
-            of.selector.chosen = None
-            raise
-
-    of.query_route = query_and_leave  # type: ignore[method-assign]
-
-
-def leaves_on_code(of: NameServerClient, client: Client) -> None:
-    _leaves_on(ResponseError, of)
+    return plant
 
 
 # -- trying
 
 
-def tries_again(when: type[RocketMQError]) -> Callable[[Client], None]:
-    def plant(of: NameServerClient, client: Client) -> None:
-        invoke = of._invoke
-
-        async def twice(command: Any, timeout_s: float, tries: Any) -> Any:
+def tries_again(when: type[RocketMQError]) -> Plant:
+    def plant(client: Client) -> None:
+        @around(client.name_server, "_invoke")
+        async def twice(invoke: Any, *call: Any) -> Any:
             try:
-                return await invoke(command, timeout_s, tries)
+                return await invoke(*call)
             except when:
-                return await invoke(command, timeout_s, tries)
+                return await invoke(*call)
 
-        of._invoke = twice  # type: ignore[method-assign]
-
-    return name_server(plant)
+    return plant
 
 
-def is_patient(of: NameServerClient, client: Client) -> None:
-    query_route = of.query_route
-    of.query_route = lambda topic, timeout_s=4.0: query_route(topic, 4.0)  # type: ignore[method-assign]
+def is_patient(client: Client) -> None:
+    around(client.name_server, "query_route")(lambda query_route, topic, *_: query_route(topic, 4.0))
 
 
-def time_outs_add(of: NameServerClient, client: Client) -> None:
+def time_outs_add(client: Client) -> None:
     """The answer has its whole time, however long connecting took."""
-    invoke = of._invoke
 
-    async def with_time_of_its_own(command: Any, timeout_s: float, tries: Any) -> Any:
-        await of._connected(tries)
+    @around(client.name_server, "_invoke")
+    async def with_time_of_its_own(invoke: Any, command: Any, timeout_s: float, tries: Any) -> Any:
+        await client.name_server._connected(tries)
         return await invoke(command, timeout_s, tries)
 
-    of._invoke = with_time_of_its_own  # type: ignore[method-assign]
 
-
-def keeps_silent_connections(of: NameServerClient, client: Client) -> None:
+def keeps_silent_connections(client: Client) -> None:
     """It goes on to the next one, and leaves the connection open."""
-    client.instance.remoting._close_on_timeout = False
-    _leaves_on(RequestTimeout, of)
-
-
-def takes_turns(of: NameServerClient, client: Client) -> None:
-    of.selector.sticky = lambda is_active: None  # type: ignore[method-assign]
+    client_keeps_a_silent_channel(client)
+    leaves_on(RequestTimeout)(client)
 
 
 # -- polling
 
 
-def polls_by_itself(wait_s: Callable[[int], float]) -> Callable[[Client], None]:
+def polls_by_itself(wait_s: Callable[[int], float]) -> Plant:
     """In place of the fixed rate: so long after the end of each round."""
 
     def plant(client: Client) -> None:
-        instance = client.instance
-        poll = instance.poll_routes
         held: list[asyncio.Task[None]] = []
 
-        async def poll_for_ever() -> None:
-            number = 0
-            while True:
-                try:
+        async def poll_for_ever(poll: Any) -> None:
+            for number in count(1):
+                with suppress(RocketMQError):
                     await poll()
-                except RocketMQError:
-                    pass
-                number += 1
                 await client.context.clock.sleep(wait_s(number))
 
-        async def begin() -> None:
+        @around(client.instance, "poll_routes")
+        async def begin(poll: Any) -> None:
             if not held:
-                held.append(asyncio.create_task(poll_for_ever()))
-
-        instance.poll_routes = begin  # type: ignore[method-assign]
+                held.append(asyncio.create_task(poll_for_ever(poll)))
 
     return plant
 
 
 def takes_no_list(client: Client) -> None:
-    of = client.instance.name_server
-    update = of.update_addresses
-    of.update_addresses = lambda addresses, task=None: None if of.selector.addresses else update(addresses, task)  # type: ignore[method-assign]
+    @around(client.name_server, "update_addresses")
+    def update_once(update: Any, *told: Any) -> None:
+        if not client.name_server.selector.addresses:
+            update(*told)
 
 
-def storms(of: NameServerClient, client: Client) -> None:
-    query_route = of.query_route
-
-    async def five_times(topic: str, timeout_s: float = 3.0) -> TopicRouteData:
+def storms(client: Client) -> None:
+    @around(client.name_server, "query_route")
+    async def five_times(query_route: Any, *asked: Any) -> TopicRouteData:
         for _ in range(4):
-            try:
-                return await query_route(topic, timeout_s)
-            except ResponseError:
-                pass
-        return await query_route(topic, timeout_s)
-
-    of.query_route = five_times  # type: ignore[method-assign]
+            with suppress(ResponseError):
+                return await query_route(*asked)
+        return await query_route(*asked)
 
 
-def gives_up(of: NameServerClient, client: Client) -> None:
+def gives_up(client: Client) -> None:
     """After two failures it asks no more."""
-    query_route, failed = of.query_route, 0
+    failed = 0
 
-    async def until_two_failed(topic: str, timeout_s: float = 3.0) -> TopicRouteData:
+    @around(client.name_server, "query_route")
+    async def until_two_failed(query_route: Any, *asked: Any) -> TopicRouteData:
         nonlocal failed
         if failed >= 2:
             raise ConnectError("given up")
         try:
-            return await query_route(topic, timeout_s)
+            return await query_route(*asked)
         except ConnectError:
             failed += 1
             raise
-
-    of.query_route = until_two_failed  # type: ignore[method-assign]
 
 
 # -- brokers
 
 
-def takes(change: Callable[[TopicRouteData, TopicRouteData], TopicRouteData]) -> Callable[[Client], None]:
-    """In place of each new route, what `change` makes of the one that it has and it."""
-
-    def plant(client: Client) -> None:
-        cache = client.instance.route_cache
-        take = cache.take
-
-        def take_changed(topic: str, route: TopicRouteData, *, needed: bool = False) -> bool:
-            old = cache.route(topic)
-            return take(topic, route if old is None else change(old, route), needed=needed)
-
-        cache.take = take_changed  # type: ignore[method-assign]
-
-    return plant
-
-
-def without_new_brokers(old: TopicRouteData, new: TopicRouteData) -> TopicRouteData:
-    known = {broker.broker_name for broker in old.broker_datas}
-    return replace(
-        new,
-        broker_datas=tuple(broker for broker in new.broker_datas if broker.broker_name in known),
-        queue_datas=tuple(row for row in new.queue_datas if row.broker_name in known),
-    )
+def keeps_its_first_route(client: Client) -> None:
+    taking(client, lambda old, new: old or new)
 
 
 def tells_of_losses(client: Client) -> None:
-    client.said = lambda number, ok: ok and number % 3 > 0  # type: ignore[method-assign]
+    replace_part(client, "said", lambda number, ok: ok and number % 3 > 0)
 
 
 def rests_after_a_failure(client: Client) -> None:
     """After 20 sends it sends nothing for 25 s."""
-    assert isinstance(client.node, DefaultMQProducer)
-    send, sent = client.node.send, 0
+    sent = count(1)
 
-    async def send_and_rest(*args: Any, **kwargs: Any) -> Any:
-        nonlocal sent
-        sent += 1
-        if sent == 20:
+    @around(client.node, "send")
+    async def send_and_rest(send: Any, *args: Any) -> Any:
+        if next(sent) == 20:
             await client.context.clock.sleep(25.0)
-        return await send(*args, **kwargs)
-
-    client.node.send = send_and_rest  # type: ignore[method-assign]
+        return await send(*args)
 
 
 ISOLATES = {"send_latency_fault_enable": True, "latency_max": (400,), "not_available_duration": (600_000,)}
@@ -294,24 +236,19 @@ ISOLATES = {"send_latency_fault_enable": True, "latency_max": (400,), "not_avail
 def never_rebalances_again(client: Client) -> None:
     """Nor is a change of the group's members told it."""
     assert isinstance(client.node, DefaultMQPushConsumer)
-    rebalancer = client.node._rebalancer
-    rebalance, clock = rebalancer.rebalance, client.context.clock
-    began_s = clock.monotonic_s()
+    clock = client.context.clock
+    until_s = clock.monotonic_s() + 35
 
-    async def while_it_is_new() -> bool:
-        return await rebalance() if clock.monotonic_s() < began_s + 35 else True
-
-    rebalancer.rebalance = while_it_is_new  # type: ignore[method-assign]
+    @around(client.node._rebalancer, "rebalance")
+    async def while_it_is_new(rebalance: Any) -> bool:
+        return await rebalance() if clock.monotonic_s() < until_s else True
 
 
 def receives_twice(client: Client) -> None:
-    tell = client.tell
-
-    def tell_twice(**said: Any) -> None:
+    @around(client, "tell")
+    def tell_twice(tell: Any, **said: Any) -> None:
         for _ in range(2 if said["f"] == "received" else 1):
-            tell(**dict(said))
-
-    client.tell = tell_twice
+            tell(**said)
 
 
 # --- by which rule that is found
@@ -321,14 +258,14 @@ def _leaving(rule: str) -> Defect:
     situation = RULES[rule].situations[0]
     promise = {"leaves_within_s"} if situation in RULES["leaves_within_s"].situations else ()
     name = f"stays-{situation.replace('_', '-')}"
-    return Defect(name, rule, name_server(stays), only=(situation,), besides=frozenset(promise))
+    return Defect(name, rule, client_never_moves_on, only=(situation,), besides=frozenset(promise))
 
 
 _ALL = (
-    Defect("does-not-shuffle", "list_order", name_server(does_not_shuffle), only=(*LEAVES, "all_gone"), repeats=3),
-    Defect("starts-at-the-first", "start", name_server(starts_at_the_first)),
+    Defect("does-not-shuffle", "list_order", client_never_shuffles, only=(*LEAVES, "all_gone"), repeats=3),
+    Defect("starts-at-the-first", "start", starts_at_the_first),
     Defect("leaves-once", "sticky", leaves_once),
-    Defect("goes-back", "next", name_server(goes_back), only=("all_gone",)),
+    Defect("goes-back", "next", goes_back, only=("all_gone",)),
     *(
         _leaving(rule)
         for rule in (
@@ -341,21 +278,23 @@ _ALL = (
         )
     ),
     Defect("leaves-late", "leaves_within_s", settings={"poll_name_server_interval_ms": 65_000}, only=("refused",)),
-    Defect("leaves-on-code-1", "leaves_on_error_code", name_server(leaves_on_code), only=("error_code",)),
-    Defect("leaves-on-code-17", "leaves_on_code_17", name_server(leaves_on_code), only=("topic_not_exist",)),
+    Defect("leaves-on-code-1", "leaves_on_error_code", leaves_on(ResponseError), only=("error_code",)),
+    Defect("leaves-on-code-17", "leaves_on_code_17", leaves_on(ResponseError), only=("topic_not_exist",)),
     Defect("one-try-too-many", "tries_refused", tries_again(ConnectError)),
     Defect("goes-on-after-silence", "tries_silent", tries_again(RequestTimeout)),
     Defect("connects-too-long", "connect_timeout_s", settings={"connect_timeout_ms": 3_500}, only=("one_unreachable",)),
-    Defect("waits-too-long", "answer_timeout_s", name_server(is_patient), only=("silent", "black_hole", "one_dead")),
+    Defect("waits-too-long", "answer_timeout_s", is_patient, only=("silent", "black_hole", "one_dead")),
     Defect(
         "time-outs-add",
         "timeouts_add",
-        name_server(time_outs_add),
+        time_outs_add,
         heals=frozenset({"failover"}),  # so it is what 4.9.8 lacks
         profile=Profile.V4_9,
     ),
-    Defect("keeps-silent-connections", "closes_on_silence", name_server(keeps_silent_connections)),
-    Defect("takes-turns", "phase_lock", name_server(takes_turns), only=("one_dead",), besides=frozenset({"sticky"})),
+    Defect("keeps-silent-connections", "closes_on_silence", keeps_silent_connections),
+    Defect(
+        "takes-turns", "phase_lock", client_chooses_for_each_request, only=("one_dead",), besides=frozenset({"sticky"})
+    ),
     Defect("never-recovers", "failover", profile=Profile.V4_9),
     Defect("polls-late", "poll_period_s", settings={"poll_name_server_interval_ms": 33_000}, only=("quiet", "slow")),
     Defect("fixed-delay", "poll_kind", polls_by_itself(lambda number: 30.0)),
@@ -363,18 +302,18 @@ _ALL = (
         "one-poll-late", "poll_jitter_s", polls_by_itself(lambda number: 32.0 if number == 3 else 30.0), only=("quiet",)
     ),
     Defect("takes-no-list", "list_change_s", takes_no_list),
-    Defect("storms", "storm", name_server(storms)),
-    Defect("gives-up", "back_after_all_gone_s", name_server(gives_up)),
-    Defect("keeps-a-dead-broker", "killed_broker_s", takes(lambda old, new: old), only=("broker_killed",)),
+    Defect("storms", "storm", storms),
+    Defect("gives-up", "back_after_all_gone_s", gives_up),
+    Defect("keeps-a-dead-broker", "killed_broker_s", keeps_its_first_route, only=("broker_killed",)),
     *(
         Defect(f"isolates-{rule.removesuffix('_broker_s')}", rule, settings=ISOLATES)
         for rule in ("silent_broker_s", "refusing_broker_s", "unreachable_broker_s")
     ),
-    Defect("keeps-an-unrouted-broker", "unrouted_broker_s", takes(lambda old, new: old)),
+    Defect("keeps-an-unrouted-broker", "unrouted_broker_s", keeps_its_first_route),
     Defect("tells-of-losses", "sends_lost", tells_of_losses),
     Defect("rests", "send_stall_s", rests_after_a_failure),
     Defect("no-retries", "send_retries", settings={"retry_times_when_send_failed": 0}),
-    Defect("takes-no-broker-back", "returned_broker_s", takes(without_new_brokers)),
+    Defect("takes-no-broker-back", "returned_broker_s", client_takes_no_broker_back),
     Defect("keeps-its-queues-killed", "queues_of_killed_s", never_rebalances_again),
     Defect("keeps-its-queues-stopped", "queues_of_stopped_s", never_rebalances_again),
     Defect("receives-twice", "received_twice", receives_twice),
@@ -386,48 +325,37 @@ DEFECTS: Mapping[str, Defect] = {defect.name: defect for defect in _ALL}
 # --- clients as somebody might have written them, wrong wherever they are put; `only` are the situations that show it
 
 
-def prefers_the_first(of: NameServerClient, client: Client) -> None:
+def prefers_the_first(client: Client) -> None:
     """12 points too often."""
-    selector, rng = of.selector, client.context.rng
-    start_index, favoured = selector._start_index, client.configured[0]
+    selector, rng = client.name_server.selector, client.context.rng
 
-    def drawn() -> int:
+    @around(selector, "_start_index")
+    def drawn(start_index: Callable[[], int]) -> int:
         n = len(selector.addresses)
         if rng.random() < 0.12 * n / (n - 1):
-            return selector.addresses.index(favoured) - 1
+            return selector.addresses.index(client.configured[0]) - 1
         return start_index()
 
-    selector._start_index = drawn  # type: ignore[method-assign]
 
-
-def goes_back_to_the_failed(of: NameServerClient, client: Client) -> None:
+def goes_back_to_the_failed(client: Client) -> None:
     """Each second of its later choices is the one that it has left."""
-    goes_back(of, client, at=lambda made: made > 2 and made % 2 == 1)
+    goes_back(client, at=lambda made: made > 2 and made % 2 == 1)
 
 
-def dials_all(of: NameServerClient, client: Client) -> None:
+def dials_all(client: Client) -> None:
     """Before its first request it connects to every NameServer."""
-    invoke, remoting, dialled = of._invoke, client.instance.remoting, False
+    remoting, requests = client.instance.remoting, count()
 
-    async def after_all(command: Any, timeout_s: float, tries: Any) -> Any:
-        nonlocal dialled
-        if not dialled:
-            dialled = True
+    @around(client.name_server, "_invoke")
+    async def after_all(invoke: Any, *call: Any) -> Any:
+        if not next(requests):
             await asyncio.gather(*(remoting.connect(each) for each in client.configured), return_exceptions=True)
-        return await invoke(command, timeout_s, tries)
-
-    of._invoke = after_all  # type: ignore[method-assign]
+        return await invoke(*call)
 
 
-def draws_each_time(of: NameServerClient, client: Client) -> None:
-    takes_turns(of, client)
-    selector, rng = of.selector, client.context.rng
-
-    def anywhere() -> int:
-        selector._index = rng.randrange(len(selector.addresses))
-        return selector._index
-
-    selector.next_index = anywhere  # type: ignore[method-assign]
+def draws_each_time(client: Client) -> None:
+    client_chooses_for_each_request(client)
+    client_goes_on_at_random(client)
 
 
 def keeps_a_lost_broker(client: Client) -> None:
@@ -435,69 +363,56 @@ def keeps_a_lost_broker(client: Client) -> None:
     clock = client.context.clock
     since_s: dict[str, float] = {}
 
-    def change(old: TopicRouteData, new: TopicRouteData) -> TopicRouteData:
-        for broker in old.broker_datas:
+    def change(old: TopicRouteData | None, new: TopicRouteData) -> TopicRouteData:
+        for broker in old.broker_datas if old is not None else ():
             if broker not in new.broker_datas:
                 since_s.setdefault(broker.broker_name, clock.monotonic_s())
         lately = any(clock.monotonic_s() - at_s < 90.0 for at_s in since_s.values())
-        return old if lately else new
+        return old if lately and old is not None else new
 
-    takes(change)(client)
+    taking(client, change)
 
 
 def retries_where_it_failed(client: Client) -> None:
     if not isinstance(client.node, DefaultMQProducer):
         return  # it sends nothing
-    producer = client.node
-    select = producer._select
 
-    def same_again(publish: Any, last_broker_name: str | None, *, retry: bool = False) -> Any:
+    @around(client.node, "_select")
+    def same_again(select: Any, publish: Any, last_broker_name: str | None, *, retry: bool = False) -> Any:
         queues = [select(publish, None, retry=retry) for _ in range(1 if last_broker_name is None else 32)]
         return next((queue for queue in queues if queue.broker_name == last_broker_name), queues[0])
-
-    producer._select = same_again  # type: ignore[method-assign]
 
 
 def is_right_for_ten_minutes(client: Client) -> None:
     """Then it goes to another NameServer at each poll."""
-    instance, clock = client.instance, client.context.clock
-    began_s = clock.monotonic_s()
-
-    def leave() -> None:
-        if clock.monotonic_s() - began_s >= 600.0:
-            instance.name_server.selector.chosen = None
-
-    instance._before_poll = leave  # type: ignore[method-assign]
+    clock = client.context.clock
+    until_s = clock.monotonic_s() + 600.0
+    _leaves_at_polls(client, lambda: clock.monotonic_s() >= until_s)
 
 
-def leaves_after_ten(of: NameServerClient, client: Client) -> None:
+def leaves_after_ten(client: Client) -> None:
     """It goes to another NameServer for each tenth request."""
-    invoke, asked = of._invoke, 0
+    is_tenth = every(10)
 
-    async def counted(command: Any, timeout_s: float, tries: Any) -> Any:
-        nonlocal asked
-        asked += 1
-        if asked % 10 == 0:
-            of.selector.chosen = None
-        return await invoke(command, timeout_s, tries)
-
-    of._invoke = counted  # type: ignore[method-assign]
+    @around(client.name_server, "_invoke")
+    async def counted(invoke: Any, *call: Any) -> Any:
+        if is_tenth():
+            client.name_server.selector.chosen = None
+        return await invoke(*call)
 
 
-def goes_backwards(of: NameServerClient, client: Client) -> None:
+def goes_backwards(client: Client) -> None:
     """From each NameServer it goes to the one before, not to the next."""
-    next_index, selector = of.selector.next_index, of.selector
-    of.selector.next_index = lambda: -next_index() % len(selector.addresses)  # type: ignore[method-assign]
+    selector = client.name_server.selector
+    around(selector, "next_index")(lambda next_index: -next_index() % len(selector.addresses))
 
 
-def forgets_one(of: NameServerClient, client: Client) -> None:
+def forgets_one(client: Client) -> None:
     """It never uses the last NameServer of its list as it was given."""
-    update = of.update_addresses
 
-    def without(addresses: Sequence[Address], task: str | None = None) -> None:
-        update([address for address in addresses if address not in client.configured[-1:]], task)
-
-    of.update_addresses = without  # type: ignore[method-assign]
+    @around(client.name_server, "update_addresses")
+    def without(update: Any, addresses: Sequence[Address], *task: Any) -> None:
+        update([address for address in addresses if address not in client.configured[-1:]], *task)
 
 
 def _another(of: NameServerClient, address: Address) -> Address:
@@ -505,24 +420,23 @@ def _another(of: NameServerClient, address: Address) -> Address:
     return addresses[(addresses.index(address) + 1) % len(addresses)]
 
 
-def keeps_two_connections(of: NameServerClient, client: Client) -> None:
+def keeps_two_connections(client: Client) -> None:
     """One more to the next NameServer of its list, which it does not ask."""
-    remoting, connected = client.instance.remoting, of._connected
+    of, remoting = client.name_server, client.instance.remoting
 
-    async def with_another(tries: Any) -> Address:
-        address = await connected(tries)
+    @around(of, "_connected")
+    async def with_another(connected: Any, tries: Any) -> Address:
+        address: Address = await connected(tries)
         other = _another(of, address)
         if not remoting.is_active(other):
             with suppress(RocketMQError):
                 await remoting.connect(other)
         return address
 
-    of._connected = with_another  # type: ignore[method-assign]
 
-
-def asks_two(of: NameServerClient, client: Client) -> None:
+def asks_two(client: Client) -> None:
     """Each request goes to the next NameServer of its list as well, and the first answer counts."""
-    remoting = client.instance.remoting
+    of, remoting = client.name_server, client.instance.remoting
 
     async def invoke(command: Any, timeout_s: float, tries: Any) -> Any:
         address = await of._connected(tries)
@@ -533,28 +447,23 @@ def asks_two(of: NameServerClient, client: Client) -> None:
             raise found[0] if isinstance(found[0], RocketMQError) else ConnectError("nobody answered")
         return answers[0]
 
-    of._invoke = invoke  # type: ignore[method-assign]
+    replace_part(of, "_invoke", invoke)
 
 
 def asks_once(client: Client) -> None:
     """It polls no routes after its first round."""
-    instance, polled = client.instance, False
-    poll = instance.poll_routes
+    polls = count()
 
-    async def once() -> None:
-        nonlocal polled
-        if not polled:
-            polled = True
+    @around(client.instance, "poll_routes")
+    async def once(poll: Any) -> None:
+        if not next(polls):
             await poll()
 
-    instance.poll_routes = once  # type: ignore[method-assign]
 
-
-def comes_back(of: NameServerClient, client: Client) -> None:
+def comes_back(client: Client) -> None:
     """Each 60 s it tries its first NameServer again after it has left it, and goes back as soon as it accepts."""
-    selector, remoting, clock = of.selector, client.instance.remoting, client.context.clock
-    advance, first = selector.advance, list[Address]()
-    held: list[asyncio.Task[None]] = []
+    selector, remoting, clock = client.name_server.selector, client.instance.remoting, client.context.clock
+    first, held = list[Address](), list[asyncio.Task[None]]()
 
     async def probe() -> None:
         while first[0] in selector.addresses:
@@ -564,14 +473,13 @@ def comes_back(of: NameServerClient, client: Client) -> None:
                     await remoting.connect(first[0])
                     selector.chosen, selector._index = first[0], selector.addresses.index(first[0])
 
-    def told(old: Address | None) -> Choice:
+    @around(selector, "advance")
+    def told(advance: Callable[[Address | None], Choice], old: Address | None) -> Choice:
         choice = advance(old)
         if not first:
             first.append(choice.new)
             held.append(asyncio.create_task(probe()))
         return choice
-
-    selector.advance = told  # type: ignore[method-assign]
 
 
 _CALM = ("quiet", "slow", "broker_killed", "route_changes")
@@ -590,25 +498,25 @@ WRONG: tuple[Defect, ...] = (
     Defect(
         "never-random",
         "start",
-        name_server(starts_at_the_first),
+        starts_at_the_first,
         only=("starts", "quiet"),
         may=frozenset({"list_order"}),  # as given is what a list looks like whose first is always the first
     ),
     Defect(
         "first-too-often",
         "start",
-        name_server(prefers_the_first),
+        prefers_the_first,
         only=("starts", "quiet"),
         starts=1_000,
     ),
     Defect(
         "back-to-the-failed",
         "next",
-        name_server(goes_back_to_the_failed),
+        goes_back_to_the_failed,
         only=("all_gone", "refused", "quiet"),
     ),
-    Defect("dials-all", "start", name_server(dials_all), only=("starts", "quiet")),
-    Defect("draws-each-time", "sticky", name_server(draws_each_time), only=("starts", *_CALM)),
+    Defect("dials-all", "start", dials_all, only=("starts", "quiet")),
+    Defect("draws-each-time", "sticky", draws_each_time, only=("starts", *_CALM)),
     Defect(
         "polls-each-45-s",
         "poll_period_s",
@@ -640,24 +548,24 @@ WRONG: tuple[Defect, ...] = (
     Defect(
         "forgets-one",
         "next",
-        name_server(forgets_one),
+        forgets_one,
         only=("all_gone", "quiet"),
         may=frozenset({"start", "list_order", "back_after_all_gone_s"}),
     ),
     Defect(
         "keeps-two-connections",
         "sticky",
-        name_server(keeps_two_connections),
+        keeps_two_connections,
         only=("all_gone", "quiet"),
         may=frozenset({"next", "failover"}),  # it waits for the other one's connect
     ),
     Defect(
         "leaves-after-ten",
         "sticky",
-        name_server(leaves_after_ten),
+        leaves_after_ten,
         only=("read_only", "quiet"),
     ),
-    Defect("asks-two", "sticky", name_server(asks_two), only=("starts", *_CALM)),
+    Defect("asks-two", "sticky", asks_two, only=("starts", *_CALM)),
     Defect(
         "asks-once",
         "poll_period_s",
@@ -668,7 +576,7 @@ WRONG: tuple[Defect, ...] = (
     Defect(
         "comes-back",
         "sticky",
-        name_server(comes_back),
+        comes_back,
         only=("closed", "all_gone", "quiet"),
         may=frozenset({"phase_lock", "next", "tries_refused"}),
         repeats=3,

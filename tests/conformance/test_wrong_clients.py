@@ -19,7 +19,6 @@ from tests.conformance.sabotage import (
     goes_backwards,
     is_right_for_ten_minutes,
     leaves_after_ten,
-    name_server,
 )
 from tests.conformance.test_sabotage import invalid, judged_by_name
 
@@ -74,7 +73,7 @@ def test_one_that_only_many_starts_show_is_told_alone_and_among_right_ones(wrong
 
 
 def test_backwards_through_a_shuffled_list_is_as_forwards_through_another(tmp_path: Path) -> None:
-    assert invalid(judged(tmp_path, ("all_gone", "refused", "quiet"), name_server(goes_backwards))) == set()
+    assert invalid(judged(tmp_path, ("all_gone", "refused", "quiet"), goes_backwards)) == set()
 
 
 def test_three_right_clients_in_a_program_are_not_invalid(tmp_path: Path) -> None:
@@ -103,8 +102,8 @@ def test_three_right_clients_in_a_program_are_not_invalid_in_any_situation(tmp_p
     [
         (is_right_for_ten_minutes, 480.0, Validity.VALID),
         (is_right_for_ten_minutes, 900.0, Validity.INVALID),
-        (name_server(leaves_after_ten), 200.0, Validity.UNKNOWN),
-        (name_server(leaves_after_ten), 900.0, Validity.INVALID),
+        (leaves_after_ten, 200.0, Validity.UNKNOWN),
+        (leaves_after_ten, 900.0, Validity.INVALID),
     ],
 )
 def test_one_that_is_right_at_first_is_told_by_what_it_does_later_only(

@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 from nemesrv.chaos.apache import libfaketime
 from nemesrv.chaos.history.rows import read_rows
 from tests.hosts.bench import Bench, missing
+from tests.hosts.test_hosts import assert_nothing_is_left, written
 from tests.interop.conftest import need
 from tests.interop.jars import Jars
 from tests.interop.waiting import eventually
@@ -100,22 +100,9 @@ class Jobs(Bench):
         return super().start(host, command, log)
 
 
-def written(folder: Path, text: str) -> Path:
-    path = folder / "scenario.yaml"
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
 def verdicts(done: subprocess.CompletedProcess[str]) -> dict[str, str]:
     assert done.returncode in (0, 1, 3), done.stderr[-3000:]
     return {check["name"]: check["verdict"] for check in json.loads(done.stdout.splitlines()[-1])["checks"]}
-
-
-def assert_nothing_is_left(bench: Bench) -> None:
-    until_s = time.monotonic() + 15
-    while left := [each for host in bench.hosts for each in bench.ours(host)]:
-        assert time.monotonic() < until_s, left
-    assert not [*bench.temporary.glob("nsv-*")]
 
 
 @pytest.mark.nightly

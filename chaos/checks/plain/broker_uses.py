@@ -5,27 +5,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
+from ...arrow import Flags, np, pa, pc
 from ...oracle.lost_brokers import Absence
 from ...oracle.world import World
 from ...topology import broker_name
 from ..record.broker_uses import BrokerUses, Use, Uses, key_of, lost_at
 from ..record.control import Control
 from ..record.route_tables import exists
-from .part import Flags, Part, Reading, Together, floats, is_one_of, rows_in
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from .part import Part, Reading, Together, floats, is_one_of, rows_in
 
 
 def broker_uses(absences: Callable[[Control, World], Sequence[Absence]]) -> Reading[BrokerUses]:
     """What the clients did in these absences."""
 
     def of(part: Part, world: World) -> BrokerUses:
-        import numpy as np
-        import pyarrow.compute as pc
-
         found = absences(part.control, world)
         if not found:
             return BrokerUses()
@@ -63,8 +57,6 @@ def broker_uses(absences: Callable[[Control, World], Sequence[Absence]]) -> Read
 def _is_lost(began: pa.Table, absence: Absence, world: World) -> Flags:
     """Of each use, whether it was of the lost broker: of a name with slaves, or of a broker that came back at another
     address, it is the address that says so."""
-    import pyarrow.compute as pc
-
     found: Flags = pc.fill_null(pc.equal(began["broker_name"], broker_name(absence.broker)), False).to_numpy()
     own = lost_at(absence, world)
     if own is None:

@@ -13,8 +13,9 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from ...arrow import Floats, Numbers, np, pa, pc
 from ...history.schema import row_order
 from ...oracle.deliveries import askers
 from ...oracle.queue_owners import node_of_client
@@ -31,8 +32,6 @@ from ..record.uncommitted import brokers_that_tell, interval_ms
 from ..record.uses import PART_MS
 from .part import (
     QUEUE,
-    Floats,
-    Numbers,
     Part,
     Reading,
     Row,
@@ -45,10 +44,6 @@ from .part import (
     value_of,
     with_offset,
 )
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 _READ_MS = 100.0
 """Within it a broker has read a pull."""
@@ -108,23 +103,17 @@ class FirstPast:
     """The first commit of a queue past an offset; of those at one time the one of the first client."""
 
     def __init__(self, commits: Sequence[Row]) -> None:
-        import numpy as np
-
         self._commits = sorted(commits, key=lambda row: (row["time_ms"], row["value"].get("client") or ""))
         self._highest = np.maximum.accumulate([row["offset"] for row in self._commits])
         self._times = np.array([*(row["time_ms"] for row in self._commits), np.inf])
 
     def times_of(self, offsets: Numbers) -> Floats:
         """When each offset was first committed past; inf for never."""
-        import numpy as np
-
         found: Floats = self._times[np.searchsorted(self._highest, offsets, "right")]
         return found
 
     def of(self, offset: int) -> Row:
         """That commit, which there is."""
-        import numpy as np
-
         return self._commits[int(np.searchsorted(self._highest, offset, "right"))]
 
 
@@ -138,8 +127,6 @@ class _Received(NamedTuple):
 
 def _by_queue(rows: pa.Table, *more: str) -> Iterator[tuple[Row, _Received]]:
     """The rows of each queue that agree in these columns too, with the first of them."""
-    import numpy as np
-
     offsets, times = rows["offset"].to_numpy(), floats(rows["time_ms"])
     for at in groups(codes(rows, *QUEUE, *more)):
         row = rows.slice(int(at[0]), 1).to_pylist()[0]
@@ -149,8 +136,6 @@ def _by_queue(rows: pa.Table, *more: str) -> Iterator[tuple[Row, _Received]]:
 
 
 def _ahead(sends: pa.Table, receipts: pa.Table, world: World, first: Mapping[Place, FirstPast]) -> Iterator[Ahead]:
-    import numpy as np
-
     acked = {found.queue: found for _, found in _by_queue(sends)}
     for group in askers(world):
         of_group = receipts.filter(is_one_of(receipts["node"], sorted(group.members)))
@@ -172,8 +157,6 @@ def _ahead(sends: pa.Table, receipts: pa.Table, world: World, first: Mapping[Pla
 
 def _times_of(found: _Received | None, offsets: Numbers) -> Floats:
     """When each of these offsets came; NaN for one that did not."""
-    import numpy as np
-
     times = np.full(len(offsets), np.nan)
     if found is not None:
         times[np.searchsorted(offsets, found.offsets)] = found.times
@@ -181,8 +164,6 @@ def _times_of(found: _Received | None, offsets: Numbers) -> Floats:
 
 
 def _behind(receipts: pa.Table, control: Control, world: World, first: Mapping[Place, FirstPast]) -> Iterator[Behind]:
-    import numpy as np
-
     tell, late_ms = brokers_that_tell(world), interval_ms(world)
     of_member = {member: group for group in askers(world) for member in group.members}
     drops: dict[tuple[Any, ...], ControlRow] = {}
@@ -218,8 +199,6 @@ def _late(
 
     Worked off is a message when all before it are, from the holding's first message, or from a commit, on.
     """
-    import numpy as np
-
     offsets, times = received.offsets, received.times
     first_ms = np.full(len(offsets), np.inf) if past is None else past.times_of(offsets)
     found: dict[float, tuple[float, int, bool]] = {}
@@ -242,8 +221,6 @@ def _late(
 
 def _older(control: Control, world: World, commits: Mapping[Place, Sequence[Row]]) -> Iterator[Older]:
     """Queues that were taken at an older offset than was committed."""
-    import numpy as np
-
     group_of = {member: group.name for group in askers(world) for member in group.members}
     for row in (row for row in control.rows("queue_taken") if row.node in group_of):
         place, offset = (*_queue(row), group_of[row.node]), row.offset or 0
@@ -378,8 +355,6 @@ def _is_older(commit: Row, other: Row) -> bool:
 
 
 def _of_queue(pulls: pa.Table, place: Place) -> pa.Table:
-    import pyarrow.compute as pc
-
     for name, value in zip(QUEUE, place, strict=False):
         pulls = pulls.filter(pc.equal(pulls[name], value))
     return pulls
@@ -387,8 +362,6 @@ def _of_queue(pulls: pa.Table, place: Place) -> pa.Table:
 
 def _is_repeated(row: Row, pulls: pa.Table, world: World) -> bool:
     """Whether the broker held a pull of the commit's client then, and read none: of a link without a fault."""
-    import pyarrow.compute as pc
-
     client, at_ms = _committer(row), row["time_ms"]
     if any(fault.overlaps(at_ms - SUSPEND_MS, at_ms) for fault in world.way_faults(client, row["node"])):
         return False

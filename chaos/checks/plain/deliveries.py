@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from ...arrow import np, pa, pc
 from ...history.schema import row_order
 from ...oracle.deliveries import PROMPT_MS, Asker, askers
 from ...oracle.world import World
@@ -77,10 +78,6 @@ _UNKNOWN = -1
 
 def deliveries(part: Part, world: World) -> Prompt:
     """How many were prompt, and the others; once a group."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     groups = askers(world)
     sends = part.of("send", types=("ok",)).select(_COLUMNS)
     members = {member: group.name for group in groups for member in group.members}

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ...arrow import np, pc
 from ...oracle.world import World
 from ..check import Facts
 from .part import Part, Reading, Together, floats, is_one_of
@@ -38,9 +39,6 @@ def effects(asked: Callable[[World], Sequence[Asked]]) -> Reading[Effects]:
     """What is counted of the faults that are asked about."""
 
     def of(part: Part, world: World) -> Effects:
-        import numpy as np
-        import pyarrow.compute as pc
-
         faults = [one for one in asked(world) if not one.only]
         rows = part.of("send_attempt", "pull") if faults else part.table.slice(0, 0)
         rows = rows.filter(pc.is_valid(pc.coalesce(rows["address"], rows["name_server"])))

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from ...arrow import Flags, np, pa, pc
 from ...oracle.recorded import OURS
 from ...oracle.slaves import alone
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX
 from ..check import Facts, first
-from .part import PLACE, QUEUE, Flags, Part, Reading, Row, Together, began_ms, floats, rows_in
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from .part import PLACE, QUEUE, Part, Reading, Row, Together, began_ms, floats, rows_in
 
 
 class Missing(NamedTuple):
@@ -96,17 +94,12 @@ FATES = Reading(
 
 def _keys_of(sends: pa.Table, others: pa.Table) -> Flags:
     """Of each send, whether one of the others has its key."""
-    import pyarrow.compute as pc
-
     found: Flags = pc.is_in(sends["msg_key"], value_set=others["msg_key"].combine_chunks()).to_numpy()
     return found
 
 
 def _unsafe(sends: pa.Table, world: World) -> Flags:
     """Of each send, whether it was acknowledged while its broker had no slave."""
-    import numpy as np
-    import pyarrow.compute as pc
-
     began, ended, found = began_ms(sends), floats(sends["time_ms"]), np.zeros(len(sends), bool)
     for name, stretches in alone(world).items():
         of_broker = pc.fill_null(pc.equal(sends["broker_name"], name), False).to_numpy()
@@ -117,9 +110,6 @@ def _unsafe(sends: pa.Table, world: World) -> Flags:
 
 def _forgotten(sends: pa.Table, part: Part, world: World) -> Flags:
     """Of each send, whether a later process of its broker has recovered its queue up to an offset before it."""
-    import numpy as np
-    import pyarrow.compute as pc
-
     ended, offsets, found = floats(sends["time_ms"]), floats(sends["offset"]), np.zeros(len(sends), bool)
     apart_ms = world.timers.clocks_ms or 0.0
     for boot in part.control.rows("boot"):

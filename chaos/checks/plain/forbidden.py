@@ -23,9 +23,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ....remoting.codes import PERM_READ, ResponseCode
+from ...arrow import pa, pc
 from ...oracle.intervals import Stretch
 from ...oracle.recorded import NodeInfo
 from ...oracle.roles import elects
@@ -36,9 +37,6 @@ from ..record.control import Control, Row
 from ..record.registered_rows import row_of
 from ..record.slots import TRY, Tally
 from .part import Part, Reading, Together, began_ms, floats, is_one_of
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 SENDS, PULLS, TO_A_MASTER, WITHOUT_SLAVE = "sends", "pulls", "sends to a master", "sends without a slave"
 TO_ITS_QUEUES = "sends to its queues"
@@ -134,8 +132,6 @@ def _of_its_queues(world: World, broker: NodeInfo, rows: Sequence[Row]) -> Itera
 
 def _asked(part: Part, world: World, refusal: Refusal) -> pa.Table:
     """The answered requests that the broker read and answered in that time."""
-    import pyarrow.compute as pc
-
     is_send = refusal.what != PULLS
     rows = part.of(TRY if is_send else "pull", types=FORBIDDEN.types)
     senders = [node.name for node in world.of_kind("producer") if world.topic_of(node.name) == refusal.topic]
@@ -153,8 +149,6 @@ def _asked(part: Part, world: World, refusal: Refusal) -> pa.Table:
 
 
 def _tally(rows: pa.Table, what: str) -> Tally:
-    import pyarrow.compute as pc
-
     is_bad = is_one_of(rows["code"], _WRONG_CODES[what]) if what in _WRONG_CODES else pc.equal(rows["type"], "ok")
     bad = floats(rows.filter(is_bad)["time_ms"])
     return Tally(

@@ -9,16 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from ...arrow import Floats, Numbers, np, pa, pc
 from ...oracle.intervals import Stretch
 from ...oracle.world import World
 from ..check import Facts
 from ..record.timed import LEVELS, STEPS, Timed, Who
-from .part import Floats, Numbers, Part, Reading, Together, began_ms, codes, floats, groups
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from .part import Part, Reading, Together, began_ms, codes, floats, groups
 
 
 @dataclass(frozen=True)
@@ -34,8 +31,6 @@ def send_times(
     """What brokers' answers to sends took in these stretches, by producer and broker name."""
 
     def of(part: Part, world: World) -> Latencies:
-        import pyarrow.compute as pc
-
         rows, stretches = part.of("send_attempt", types=("ok",)), quiet(world)
         rows = rows.filter(pc.is_valid(rows["duration_ms"]))
         began, ended, took_ms = began_ms(rows), floats(rows["time_ms"]), floats(rows["duration_ms"])
@@ -58,10 +53,6 @@ def delivery_times(
     """What the delivery of brokers' messages took in these stretches."""
 
     def of(part: Part, world: World) -> Latencies:
-        import numpy as np
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         stretches = quiet(world)
         if not stretches:
             return Latencies()
@@ -91,9 +82,6 @@ def delivery_times(
 
 def _first_receipts(receipts: pa.Table, key: Numbers) -> Numbers:
     """The place of each message's first receipt; of those at one time that of the first broker."""
-    import numpy as np
-    import pyarrow.compute as pc
-
     brokers = pc.rank(pc.fill_null(receipts["broker_name"], ""), tiebreaker="dense").to_numpy()
     order = np.lexsort((brokers, floats(receipts["time_ms"])))
     found: Numbers = order[np.unique(key[order], return_index=True)[1]]
@@ -101,15 +89,11 @@ def _first_receipts(receipts: pa.Table, key: Numbers) -> Numbers:
 
 
 def _within(rows: pa.Table, span: tuple[float, float]) -> pa.Table:
-    import pyarrow.compute as pc
-
     return rows.filter(pc.and_(pc.greater_equal(rows["time_ms"], span[0]), pc.less_equal(rows["time_ms"], span[1])))
 
 
 def _inside(began: Floats, ended: Floats, stretches: Sequence[Stretch]) -> Iterator[tuple[Stretch, Numbers]]:
     """The stretches, each with the places of what began and ended in it, and in none before."""
-    import numpy as np
-
     free = np.ones(len(began), bool)
     for stretch in stretches:
         inside = free & (began >= stretch.start_ms) & (ended <= stretch.end_ms)
@@ -120,8 +104,6 @@ def _inside(began: Floats, ended: Floats, stretches: Sequence[Stretch]) -> Itera
 
 def timed_of(took_ms: Floats, ended: Floats, least_ms: float) -> Timed:
     """What took so long, and ended then, by how often it doubled the bound."""
-    import numpy as np
-
     slow = took_ms > least_ms
     levels = np.minimum((STEPS * np.log2(took_ms[slow] / least_ms)).astype(np.int64), LEVELS)
     over = {int(level): int(count) for level, count in zip(*np.unique(levels, return_counts=True), strict=True)}

@@ -28,9 +28,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ....remoting.codes import ResponseCode
+from ...arrow import Flags, Floats, np, pa, pc
 from ...oracle.queue_owners import least_asked
 from ...oracle.recorded import OURS
 from ...oracle.roles import elects
@@ -42,8 +43,6 @@ from ...verdict import FINDINGS_MAX
 from ..check import Facts, first
 from .part import (
     QUEUE,
-    Flags,
-    Floats,
     Part,
     Reading,
     Row,
@@ -56,9 +55,6 @@ from .part import (
     rows_in,
     with_offset,
 )
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 class Misplaced(NamedTuple):
@@ -133,8 +129,6 @@ def is_ordered(world: World) -> bool:
 def _behind(rows: pa.Table, who: tuple[str, ...], began: Floats, ended: Floats, *, each_its_own: bool) -> Flags:
     """Of each row, whether one of the same queue and `who` with a higher offset had ended before it began; or, with
     `each_its_own`, has the same offset."""
-    import numpy as np
-
     offsets, wrong = floats(rows["offset"]), np.zeros(len(rows), bool)
     for group in groups(codes(rows, *who, *QUEUE)):
         falling = group[np.lexsort((-ended[group], -began[group], -offsets[group]))]
@@ -148,8 +142,6 @@ def _behind(rows: pa.Table, who: tuple[str, ...], began: Floats, ended: Floats, 
 def _is_taken(sends: pa.Table, world: World) -> Flags:
     """Of each send, whether its broker had acknowledged another producer's message at its place before. An elected
     master, and one that was made master by hand, may give places anew."""
-    import numpy as np
-
     ended, taken = floats(sends["time_ms"]), np.zeros(len(sends), bool)
     who = codes(sends, "node", "incarnation")
     for group in groups(codes(sends, *QUEUE, "offset")) if not world.acts else ():
@@ -162,9 +154,6 @@ def _is_taken(sends: pa.Table, world: World) -> Flags:
 
 def _answers(part: Part) -> pa.Table:
     """The answers to pulls, with a column for each offset that they say."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     pulls = with_offset(part.of("pull", types=("ok",)))
     said = pc.extract_regex(pulls["value"].cast(pa.string()), _SAID)
     handed = pc.extract_regex(pulls["value"].cast(pa.string()), _HANDED)
@@ -179,8 +168,6 @@ _HANDED = '"count":(?P<count>[0-9]+),"first":(?P<first>[0-9]+),"last":(?P<last>[
 
 
 def _misled(pulls: pa.Table, sends: pa.Table, part: Part, world: World) -> Iterator[Misplaced]:
-    import numpy as np
-
     asked, code, high, low, next_ = (floats(pulls[name]) for name in ("offset", "code", "max", "min", "next"))
     masters = [at for at, node in world.owners.items() if world.made_by(node) == OURS and not _may_lack(node, world)]
     is_master, copied_ms = is_one_of(pulls["address"], masters).to_numpy(), _copied_ms(pulls, world)
@@ -216,8 +203,6 @@ def _misled(pulls: pa.Table, sends: pa.Table, part: Part, world: World) -> Itera
 
 def _of_each(column: pa.ChunkedArray, values: Mapping[str, float]) -> Floats:
     """The value of each row's name."""
-    import numpy as np
-
     names = column.combine_chunks().dictionary_encode()
     found: Floats = np.array([values[name] for name in names.dictionary.to_pylist()])[names.indices.to_numpy()]
     return found
@@ -225,8 +210,6 @@ def _of_each(column: pa.ChunkedArray, values: Mapping[str, float]) -> Floats:
 
 def _is_let_go(pulls: pa.Table, part: Part, world: World) -> Flags:
     """Of each pull, whether its answer came before the broker had held the pull for as long as the pull asked."""
-    import numpy as np
-
     asked = least_asked(part.control.rows, "held_ms")
     brokers = {at: node.name for node in world.of_kind("broker", "slave") for at in node.addresses}
 
@@ -243,8 +226,6 @@ def _is_let_go(pulls: pa.Table, part: Part, world: World) -> Flags:
 
 def _has_room(pulls: pa.Table, world: World) -> Flags:
     """Of each pull, whether the broker is ours, and the answer has room for as many messages as a pull may ask for."""
-    import numpy as np
-
     body_bytes = float(str(world.workload.get("body_bytes", math.inf)))
     are_ours = len(world.ours("producer")) == len(world.of_kind("producer"))
     if _IN_MEMORY * (body_bytes + _AROUND_BYTES) > _ANSWER_BYTES or not are_ours:
@@ -276,8 +257,6 @@ COPIED_MS = 10_000.0
 def _copied_ms(pulls: pa.Table, world: World) -> Floats:
     """Of each pull at a slave, the time up to which the slave surely had what its master acknowledged; -inf for others:
     what it has copied, it keeps when its master is gone."""
-    import numpy as np
-
     began, found = began_ms(pulls), np.full(len(pulls), -np.inf)
     for slave in world.of_kind("slave"):
         here = is_one_of(pulls["address"], sorted(slave.addresses)).to_numpy()
@@ -293,9 +272,6 @@ def _ends(
     """Of each pull the least and the most that the end of its queue can be: behind all that was acknowledged before it;
     at most at what was sent after it, and at the end that a final read found later. And the first acknowledged offset
     from its own on."""
-    import numpy as np
-    import pyarrow as pa
-
     least, most, first = np.zeros(len(pulls)), np.full(len(pulls), np.inf), np.full(len(pulls), np.inf)
     read = {(row.topic, row.broker_name, row.queue_id): row for row in part.control.rows("read_done")}
     asked = np.where(copied_ms > -np.inf, copied_ms, began_ms(pulls)) - world.timers.delivery_ms
@@ -322,8 +298,6 @@ def _ends(
 def _lowest_later(times: Floats, ends: Floats, at: Floats, boots: Sequence[float]) -> Floats:
     """The lowest end of a queue in each time after `at` and before the broker's next start: a start may lose the last
     ones, which no_acknowledged_loss judges."""
-    import numpy as np
-
     order = np.argsort(times, kind="stable")
     times, ends, found = times[order], ends[order], np.full(len(at), np.inf)
     for from_ms, to_ms in pairwise((-np.inf, *boots, np.inf)):

@@ -14,25 +14,15 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
+from ...arrow import Floats, Numbers, np, pa, pc
 from ...oracle.world import World
 from ..check import Facts
 from ..record.control import Control
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-    import pyarrow as pa
-
 Facts_ = TypeVar("Facts_", bound=Facts)
 Row = Mapping[str, Any]
-if TYPE_CHECKING:
-    Numbers = npt.NDArray[np.int64]
-    Floats = npt.NDArray[np.float64]
-    Flags = npt.NDArray[np.bool_]
-else:  # numpy is loaded by what counts, not by what only asks which checks there are
-    Numbers = Floats = Flags = Any
 
 QUEUE = ("topic", "broker_name", "queue_id")
 PLACE = (*QUEUE, "offset")
@@ -85,14 +75,10 @@ class Part:
 
     def of(self, *events: str, types: Sequence[str] = ()) -> pa.Table:
         """The rows of these events; of these types only, where some are named."""
-        import pyarrow as pa
-
         return pa.concat_tables([self._of(event, tuple(types)) for event in events])
 
     def _of(self, event: str, types: tuple[str, ...]) -> pa.Table:
         """Filtered once for all who ask."""
-        import pyarrow.compute as pc
-
         if (event, types) not in self._found:
             rows = self._of(event, ()) if types else self.table
             is_wanted = is_one_of(rows["type"], types) if types else pc.equal(rows["event"], event)
@@ -166,17 +152,11 @@ def value_of(row: Row) -> Mapping[str, Any]:
 
 def is_one_of(column: pa.ChunkedArray, values: Sequence[Any]) -> pa.ChunkedArray:
     """Whether each is one of these; a row without a value is none."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     return pc.is_in(column, value_set=pa.array(values, column.type))
 
 
 def floats(column: pa.ChunkedArray, missing: float = math.nan) -> Floats:
     """The column's numbers."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     found: Floats = pc.fill_null(pc.cast(column, pa.float64()), missing).to_numpy()
     return found
 
@@ -188,16 +168,11 @@ def began_ms(table: pa.Table) -> Floats:
 
 def with_offset(table: pa.Table) -> pa.Table:
     """The rows that have an offset."""
-    import pyarrow.compute as pc
-
     return table.filter(pc.is_valid(table["offset"]))
 
 
 def codes(table: pa.Table, *columns: str) -> Numbers:
     """A number a row, from 0 without gaps; equal where the rows agree in all of these columns."""
-    import numpy as np
-    import pyarrow as pa
-
     found, count = np.zeros(len(table), np.int64), 1
     for name in columns:
         of_column, values = _numbered(table[name].combine_chunks())
@@ -212,25 +187,18 @@ _CODES_MAX = 1 << 62
 
 def _numbered(column: pa.Array) -> tuple[Numbers, int]:
     """A number for each value, and how many values there are."""
-    import numpy as np
-    import pyarrow.compute as pc
-
     encoded = pc.dictionary_encode(column, null_encoding="encode")
     return encoded.indices.to_numpy().astype(np.int64), max(1, len(encoded.dictionary))
 
 
 def groups(codes_: Numbers) -> list[Numbers]:
     """The places of the rows of each code."""
-    import numpy as np
-
     order = np.argsort(codes_, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(codes_[order])) + 1) if len(order) else []
 
 
 def least_of(codes_: Numbers, values: Floats, count: int) -> Floats:
     """By code, the least of its values; NaN for a code without any."""
-    import numpy as np
-
     found = np.full(count, np.inf)
     np.minimum.at(found, codes_, values)
     found[~np.isfinite(found)] = np.nan

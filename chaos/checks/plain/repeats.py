@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ...arrow import np, pa, pc
 from ...oracle.commits import Redelivery
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX
@@ -95,8 +96,6 @@ _HOLDING = ("node", "incarnation", "op_id")
 
 def repeats(part: Part, world: World) -> Repeats:
     """What was received again, or stored again."""
-    import pyarrow.compute as pc
-
     allowed = tolerance_of(world, measured_lag_ms(part.control.lateness, world))
     received, stored = _received(part, world, allowed), _stored(part)
     receipts = part.of("receive")
@@ -115,8 +114,6 @@ REPEATS = Reading(
 
 def too_late(part: Part, world: World) -> Repeats:
     """Receipts of a queue that its consumer had given up."""
-    import numpy as np
-
     allowed = tolerance_of(world, measured_lag_ms(part.control.lateness, world))
     ended = _first_of_holdings(part.control, "queue_dropped")
     rows = part.of("receive")
@@ -140,9 +137,6 @@ TOO_LATE_RECEIPTS = Reading(Together.MESSAGE, ("receive",), ("op_id", *PLACE), t
 
 
 def _received(part: Part, world: World, allowed: Tolerance) -> Repeats:
-    import numpy as np
-    import pyarrow.compute as pc
-
     rules, each_alone = Redelivery.of(world), bool(world.workload.get("broadcasting"))
     receipts = part.of("receive")
     receipts = receipts.filter(pc.is_valid(receipts["msg_key"]))
@@ -194,9 +188,6 @@ def _returned(part: Part, world: World) -> Repeats:
 def _stored(part: Part) -> Repeats:
     """Copies beyond the first of each message; wrong is one that is stored oftener than it was tried. Receipts are left
     out of this: a consumer that sends a message back stores it again itself."""
-    import numpy as np
-    import pyarrow as pa
-
     sends = part.of("send", types=("ok", "info"))
     columns = ["event", "msg_key", *PLACE, "time_ms"]
     copies = pa.concat_tables([part.of("read").select(columns), part.of("send", types=("ok",)).select(columns)])

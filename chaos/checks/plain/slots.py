@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ....remoting.codes import ResponseCode
+from ...arrow import Flags, np, pa, pc
 from ...oracle.slaves import CODES as STORED_ALONE
 from ...oracle.slaves import unreplicated
 from ...oracle.world import World
 from ...topology import broker_name
 from ..record.slots import OPERATIONS, TRY, Slot, SlotFacts, Slots, Tally, bucket_ms, counted_nodes, edges
-from .part import Flags, Gathering, Part, Reading, Together, began_ms, floats, is_one_of
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from .part import Gathering, Part, Reading, Together, began_ms, floats, is_one_of
 
 
 def slots_of(gathering: Gathering, world: World) -> Slots:
@@ -31,10 +28,6 @@ def slots(part: Part, world: World) -> SlotFacts:
 
 def slots_between(part: Part, world: World, at_ms: Sequence[float]) -> SlotFacts:
     """The same, with these edges, ascending."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     rows = part.of(*OPERATIONS, TRY, types=_ENDS).select([*_COLUMNS, "time_ms", "node", "event"])
     counts = pc.and_(is_one_of(rows["node"], counted_nodes(world)), pc.less_equal(rows["time_ms"], world.end_ms))
     rows = rows.filter(pc.and_not(counts, pc.and_(pc.equal(rows["event"], TRY), _is_misled(rows, world))))
@@ -78,8 +71,6 @@ def _is_misled(rows: pa.Table, world: World) -> pa.Array:
     """Tries that say nothing of the broker of that name: at an address that is no node's and was registered by hand, at
     one that the broker has left, or refused at a queue that the topic has not (a borrowed route of createTopicKey has
     more)."""
-    import pyarrow.compute as pc
-
     strange = {act.address for act in world.acts if act.f == "register"} - set(world.owners)
     is_misled = is_one_of(rows["address"], sorted(strange))
     for node in world.of_kind("broker"):
@@ -99,9 +90,6 @@ def _is_misled(rows: pa.Table, world: World) -> pa.Array:
 def _met_a_stall(rows: pa.Table, world: World) -> Flags:
     """Of each, whether nobody answered it, and the machine let its client, or a server that it may have asked, stand
     still meanwhile. A send names no broker: it may have asked each."""
-    import numpy as np
-    import pyarrow.compute as pc
-
     stalls = [fault for fault in world.faults if fault.stood_still]
     met, late_ms = np.zeros(len(rows), bool), world.timers.delivery_ms
     began, ended = began_ms(rows), floats(rows["time_ms"])
@@ -123,9 +111,6 @@ SLOTS = Reading(Together.ROW, (*OPERATIONS, TRY), _COLUMNS, slots, types=_ENDS)
 
 
 def _are_good(rows: pa.Table, world: World) -> Flags:
-    import numpy as np
-    import pyarrow.compute as pc
-
     is_send = is_one_of(rows["event"], ("send", TRY)).to_numpy()
     answered = pc.is_valid(rows["code"]).to_numpy()
     stored = is_send & is_one_of(rows["code"], sorted(STORED_ALONE)).to_numpy()

@@ -16,9 +16,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ....remoting.node.profile import Profile
+from ...arrow import Floats, Numbers, np, pa, pc
 from ...oracle.time_outs import NOT_STORED, POLL, STORED, avoidance, avoids, isolation_ms, send_rules
 from ...oracle.world import World
 from ..check import Facts
@@ -40,8 +41,6 @@ from ..record.uses import (
     slave_addresses,
 )
 from .part import (
-    Floats,
-    Numbers,
     Part,
     Reading,
     Row,
@@ -54,9 +53,6 @@ from .part import (
     rows_in,
 )
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 K = TypeVar("K")
 _ROUNDING_MS = 1.0
 _OP = ("node", "incarnation", "op_id")
@@ -66,8 +62,6 @@ SAME = "tried again on the same broker"
 
 def shares(part: Part, world: World) -> BrokerShares:
     """What each row says by itself."""
-    import numpy as np
-
     between = np.array(edges(part.control, world))
     return BrokerShares(
         sends=_sends(part, world, between),
@@ -86,9 +80,6 @@ SHARES = Reading(
 
 def reads(part: Part, _world: World) -> BrokerShares:
     """Who read which queue when, and who was refused it: a code says no, whatever the pull's own end is called."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     got = pa.concat_tables([part.of("receive"), part.of("pull", types=("ok",))])
     answered = part.of("pull", types=("info",))
     answered = answered.filter(pc.is_valid(answered["code"]))
@@ -101,16 +92,12 @@ READS = Reading(Together.QUEUE, ("pull", "receive"), ("type", "address", "code")
 
 
 def _edge(between: Floats, at_ms: Floats) -> Floats:
-    import numpy as np
-
     found: Floats = between[np.maximum(np.searchsorted(between, at_ms, "right") - 1, 0)]
     return found
 
 
 def _counted(columns: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     """The values that occur together, and how often."""
-    import pyarrow as pa
-
     table = pa.table(dict(columns))
     counted = table.group_by([*columns]).aggregate([([], "count_all")])
     return [*zip(*(counted[name].to_pylist() for name in (*columns, "count_all")), strict=True)]
@@ -129,10 +116,6 @@ def _sends(part: Part, world: World, between: Floats) -> dict[Segment, dict[Queu
 def _shards(rows: pa.Table, world: World) -> Numbers:
     """The number of each message's sharding key; -1 for none. It is by its own number, with which its key ends
     (`ProducerNode._send_in_order`)."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     keys = int(world.workload.get("ordered_keys") or 0) if world.workload.get("ordered") else 0
     if not keys:
         return np.full(len(rows), -1)
@@ -144,8 +127,6 @@ def _shards(rows: pa.Table, world: World) -> Numbers:
 
 def _failed(part: Part, world: World, between: Floats) -> dict[tuple[str, float], int]:
     """Where they began, and where they ended."""
-    import pyarrow.compute as pc
-
     rows, avoided = part.of("send", "send_attempt"), avoidance(world)
     failed = is_one_of(rows["type"], ("fail", "info")).to_numpy()
     if avoided is not None:
@@ -167,8 +148,6 @@ def _at_slaves(part: Part, world: World) -> dict[SlaveRead, dict[int, int]]:
 
 def _in_parts(rows: pa.Table, of: Callable[..., K], *columns: str) -> dict[K, dict[int, int]]:
     """How many there are in each PART_MS, by what these columns say."""
-    import numpy as np
-
     found: dict[K, dict[int, int]] = defaultdict(dict)
     parts = np.floor(floats(rows["time_ms"]) / PART_MS).astype(np.int64)
     for *values, number, count in _counted({**{name: rows[name] for name in columns}, "part": parts}):
@@ -178,9 +157,6 @@ def _in_parts(rows: pa.Table, of: Callable[..., K], *columns: str) -> dict[K, di
 
 def tries(part: Part, world: World) -> BrokerShares:
     """What the tries of each send say beside each other."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     attempts, begun = part.of("send_attempt"), part.of("send_attempt", types=("invoke",))
     ended = attempts.filter(pc.not_equal(attempts["type"], "invoke"))
     lost, sent = part.of("send", types=("fail", "info")), part.of("send", types=("ok",))
@@ -236,10 +212,6 @@ def _ops(rows: pa.Table) -> pa.Table:
 
 def _of_ops(rows: pa.Table, others: pa.Table) -> pa.Table:
     """The rows of the operations that the others are of."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     rows = rows.filter(pc.is_in(rows["op_id"], value_set=others["op_id"].combine_chunks()))
     both = codes(pa.concat_tables([_ops(rows), _ops(others)]), *_OP)
     return rows.filter(np.isin(both[: len(rows)], both[len(rows) :]))
@@ -247,8 +219,6 @@ def _of_ops(rows: pa.Table, others: pa.Table) -> pa.Table:
 
 def _elsewhere(sent: pa.Table, stored: pa.Table) -> Iterator[Try]:
     """The sends that were acknowledged in another queue than the one that their last try asked for."""
-    import pyarrow.compute as pc
-
     asked = stored.select([*_OP, "queue_id", "attempt"]).rename_columns([*_OP, "asked", "number"])
     both = sent.select([*_OP, "queue_id", "broker_name", "time_ms"]).join(asked, [*_OP], join_type="inner")
     for row in rows_in(both.filter(pc.not_equal(both["queue_id"], both["asked"]))):
@@ -311,8 +281,6 @@ def _given_up(lost: Sequence[Row], ended: Mapping[Any, Row], world: World) -> li
 def _isolating(ended: pa.Table, world: World) -> list[Try]:
     """The tries that failed, or took so long, that their producer avoids the broker (`MQFaultStrategy`). An exception
     counts by the profile's latency; without an address of the broker (`MQClientException`) in 5.x by its own."""
-    import pyarrow.compute as pc
-
     avoided = avoidance(world)
     if avoided is None or world.workload.get("ordered"):
         return []
@@ -330,9 +298,6 @@ def _isolating(ended: pa.Table, world: World) -> list[Try]:
 
 def _to_isolated(begun: pa.Table, control: Control, world: World) -> Iterator[Try]:
     """The first tries at a broker that their producer of ours had isolated by then, and whose clock went right."""
-    import numpy as np
-    import pyarrow.compute as pc
-
     away, at_ms, is_in = isolated(control, world), floats(begun["time_ms"]), np.zeros(len(begun), bool)
     ours = {node.name for node in world.ours("producer") if not world.clocks.get(node.name)}
     spans: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
@@ -374,8 +339,6 @@ class Steps(Facts):
 def _looked_at(failed: Mapping[tuple[str, float], int], control: Control, world: World) -> list[Span]:
     """Between two edges where something failed at a producer that goes round; and around each of its polls, which
     leaves its turn as it is, unless the route is another."""
-    import numpy as np
-
     between, goes = edges(control, world), goes_round(world)
     ends = {at_ms: end_ms for at_ms, end_ms in pairwise([*between, np.inf])}
     found = [Span(*at, ends[at[1]]) for at, times in failed.items() if times and at[0] in goes]
@@ -392,8 +355,6 @@ def _looked_at(failed: Mapping[tuple[str, float], int], control: Control, world:
 
 def steps(part: Part, world: World) -> Steps:
     """Those of the producers that go round, where they are looked at."""
-    import numpy as np
-
     failed = _failed(part, world, np.array(edges(part.control, world)))
     spans = _looked_at(failed, part.control, world)
     sends, begun = part.of("send"), part.of("send_attempt", types=("invoke",))
@@ -441,9 +402,6 @@ STEPS = Reading(
 
 def _within(rows: pa.Table, at_ms: Floats, spans: Sequence[Span]) -> tuple[pa.Table, Floats]:
     """The rows in these spans, ascending and apart at each node, and when the span of each began."""
-    import numpy as np
-    import pyarrow.compute as pc
-
     since = np.full(len(rows), np.nan)
     for node in {span.node for span in spans}:
         of_node = np.array([span[1:] for span in spans if span.node == node])

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ...arrow import pa, pc
 from ...history.rows import table_in, to_table
 from ...history.schema import Group, named
 from ...history.stored import merged_files
@@ -17,9 +18,6 @@ from .. import CHECKS
 from ..finishing import finished, seen_by, with_joining
 from ..record.control import told_by
 from .part import Gathering, Part, Whole, is_one_of
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 log = logging.getLogger("nemesrv.checks")
 
@@ -40,8 +38,6 @@ def verdicts_of_rows(rows: list[dict[str, Any]], names: Collection[str] | None =
 def in_memory(table: pa.Table, *, is_whole: bool = False) -> tuple[Whole, World]:
     """A history as the checks see it, and the World that it tells of. Where it is a whole run's, rows that are not
     there are missed."""
-    import pyarrow.compute as pc
-
     counted = is_one_of(table["event"], sorted(COUNTED_ONLY))
     lost = missing_of_table(table) if is_whole else []
     last_ms = pc.max(table["time_ms"]).as_py()

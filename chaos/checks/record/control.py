@@ -11,15 +11,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from ...arrow import np, pa, pc
 from ...oracle.recorded import LONG_LAG_MS
 from ...oracle.world import ENVIRONMENT_EVENTS, World
 from ...oracle.world import once as once
 from .lateness import Lateness
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 class Row(NamedTuple):
@@ -109,9 +107,6 @@ class Control:
     @classmethod
     def of_table(cls, table: pa.Table) -> Control:
         """From rows as columns; of a large history, those that are no traffic."""
-        import numpy as np
-        import pyarrow.compute as pc
-
         is_lag = pc.equal(table["event"], "timer_lag")
         measured = table.filter(pc.and_(is_lag, pc.is_valid(table["lag_ms"])))
         until_ms = measured["time_ms"].to_numpy()
@@ -143,8 +138,6 @@ def told_by(
 ) -> tuple[Control, World]:
     """The control rows as columns: what the checks see, and the World that they tell of. `lost`: rows that say what is
     not there. `last_ms`: when the last row was."""
-    import pyarrow.compute as pc
-
     control = Control.of_table(table)
     environment = [row._asdict() for row in control.rows(*ENVIRONMENT_EVENTS)]
     lags = table.filter(pc.equal(table["event"], "timer_lag"))
@@ -154,8 +147,6 @@ def told_by(
 
 def _telling(lags: pa.Table) -> Iterator[dict[str, Any]]:
     """The `timer_lag` rows of processes that stood still, and the last row of each process."""
-    import pyarrow.compute as pc
-
     yield from lags.filter(pc.greater_equal(lags["lag_ms"], LONG_LAG_MS)).to_pylist()
     last = lags.sort_by("time_ms").group_by(["node", "incarnation"], use_threads=False)
     for row in last.aggregate([(name, "last") for name in ("time_ms", "duration_ms", "lag_ms")]).to_pylist():
@@ -165,9 +156,6 @@ def _telling(lags: pa.Table) -> Iterator[dict[str, Any]]:
 
 def _values(column: pa.ChunkedArray) -> Sequence[Any]:
     """The column as Python's values; equal texts are one."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if column.null_count == len(column):
         return [None] * len(column)
     if not pa.types.is_string(column.type):

@@ -15,20 +15,15 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ....remoting.node.profile import Profile
+from ...arrow import Floats, np
 from ...oracle.intervals import Stretch
 from ...oracle.link import RESUME_GRACE_MS
 from ...oracle.recorded import OURS, PROXIES
 from ...oracle.windows import Timers
 from ...oracle.world import World, once
-
-if TYPE_CHECKING:
-    import numpy as np  # a tenth of the time in which a command starts that judges nothing
-    import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float64]
 
 DYING_MS = 1000.0
 _ASKED_MS = 3_000.0
@@ -44,8 +39,6 @@ class Measurements:
 
     def but(self, spans: Iterable[tuple[float, float]]) -> Measurements:
         """Those that overlap none of the spans."""
-        import numpy as np
-
         counts = np.full(len(self.lag_ms), True)
         for from_ms, to_ms in spans:
             counts &= ~((self.since < to_ms) & (self.until > from_ms))
@@ -58,8 +51,6 @@ class Measurements:
     def latest(self, from_ms: float, to_ms: float) -> float | None:
         """The largest lateness of those that reach into [from_ms, to_ms]; its length where several cover half of it;
         None without any."""
-        import numpy as np
-
         first = int(np.searchsorted(self.until, from_ms, side="left"))
         # Measurements of a node follow each other, but one may have been made while another was: look at all that end
         # later, as long as any of them can have begun in time.
@@ -84,16 +75,12 @@ class Lateness:
     @classmethod
     def of_columns(cls, nodes: Sequence[str], since: Floats, until: Floats, lag_ms: Floats) -> Lateness:
         """From columns of equal length, one entry a measurement."""
-        import numpy as np
-
         names, places = np.unique(np.array(nodes, dtype=object).astype(str), return_inverse=True)
         table = np.stack([until, since, lag_ms], axis=1) if len(nodes) else np.empty((0, 3))
         return cls({str(name): _measurements(table[places == place]) for place, name in enumerate(names)})
 
     def with_stalls(self, world: World) -> Lateness:
         """The same, and how long killed processes had stood still, which they did not live to write (`stalls_in`)."""
-        import numpy as np
-
         of_node = dict(self.of_node)
         for fault in world.faults:
             known = of_node.get(fault.source)
@@ -172,8 +159,6 @@ class Lateness:
 
 def _measurements(table: Floats) -> Measurements:
     """until, since, lag_ms a row; in any order."""
-    import numpy as np
-
     table = table[np.argsort(table[:, 0], kind="stable")]
     return Measurements(table[:, 1].copy(), table[:, 0].copy(), table[:, 2].copy())
 

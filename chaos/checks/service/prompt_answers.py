@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...arrow import np
 from ...oracle.intervals import Stretch, without
 from ...oracle.quiet import (
     brokers_joined,
@@ -134,8 +135,6 @@ SENDS, DELIVERY = send_times(sends, bound_ms), delivery_times(shared, bound_ms)
 
 def of_name_servers(control: Control, world: World) -> dict[Who, Timed]:
     """Look-ups and registrations that were answered, by NameServer and quiet stretch."""
-    import numpy as np  # a tenth of the time in which a command starts that judges nothing
-
     names = {node.address: node.name for node in world.of_kind("name_server")}
     least_ms, found = bound_ms(world), defaultdict[Who, list[tuple[float, float]]](list)
     registering = registrations(world)
@@ -247,7 +246,5 @@ def _tolerances(lateness: Lateness, world: World, who: Who, end_ms: float) -> tu
     found = [of.within(who.since_ms, end_ms) for node in nodes if (of := lateness.of_node.get(node)) is not None]
     lags = [of for of in found if len(of)]
     longest_ms = max((float(of.max()) for of in lags), default=None)
-    import numpy as np
-
     usual_ms = max((float(np.quantile(of, 0.99, method="lower")) for of in lags), default=None)
     return tolerance(world.timers, longest_ms, _HOPS), tolerance(world.timers, usual_ms, _HOPS)

@@ -13,21 +13,19 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark import Broadcast, cloudpickle
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from ...arrow import pa, pc
 from ...history.schema import arrow_schema
 from ...history.wholeness import Gap, RecordedProcess, missing
 from ...oracle.world import World
 from ..plain.part import Facts_, Part, Reading, Span, Together, is_one_of
 from ..plain.verdicts import COUNTED_ONLY
 from ..record.control import Control, Row, told_by
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 ROWS_AT_ONCE = 500_000
 """So many rows that need not stay together are a part."""
@@ -122,8 +120,6 @@ def _within(rows: DataFrame, spans: Iterable[Span]) -> DataFrame:
 def gather(history: DataFrame, *, is_whole_history: bool = False, parts: int = 2) -> tuple[Spread, World]:
     """The history's control rows, and the World that they tell of. Of a whole history, rows that are not there are
     missed."""
-    import pyarrow.compute as pc
-
     table = history.where(~F.col("event").isin(*COUNTED_ONLY)).select(*Row._fields).toArrow()
     lost = missing(processes_of(history), partial(gaps_of, history), table) if is_whole_history else []
     is_ended = pc.or_(pc.equal(table["event"], "run_end"), is_one_of(table["event"], ["phase"]))
@@ -176,8 +172,6 @@ def _count_parts(
     batches: Iterator[pa.RecordBatch], said: Broadcast[bytes], at_once: int | None
 ) -> Iterator[pa.RecordBatch]:
     """The facts of this partition's rows, which are one part, or of so many at once."""
-    import pyarrow as pa
-
     asked, control = _heard(said.value)
     sums: list[Any] = [None] * len(asked)
     for table in _tables(batches, at_once):
@@ -197,8 +191,6 @@ def _heard(said: bytes) -> tuple[list[Asked], Control]:
 
 
 def _tables(batches: Iterator[pa.RecordBatch], at_once: int | None) -> Iterator[pa.Table]:
-    import pyarrow as pa
-
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         waiting.append(batch)

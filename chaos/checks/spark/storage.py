@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, cast
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, DoubleType, IntegerType, LongType, StringType, StructField, StructType
 
+from ...arrow import pq
 from ...errors import HarnessError
 from ...history.schema import SCHEMA, arrow_schema
 from ...history.stored import local_path, merged_files
@@ -103,8 +104,6 @@ def load_planned(run_dir: Path | str, spark: SparkSession) -> tuple[DataFrame, M
     HarnessError if there is none. On a cluster, a small history of this machine is sent there; a large one must be
     where every worker sees it under the same path.
     """
-    import pyarrow.parquet as pq
-
     found = stored(run_dir, spark)
     plans = plans_for(spark, found.size)
     use(spark, plans)

@@ -19,11 +19,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from ...arrow import Floats, Numbers, np
 
 ALPHA = 1e-6
 """How often a verdict may call a fair choice unfair: once in a million runs."""
@@ -199,8 +196,6 @@ def _where_it_falls_to(value: float, falling: Callable[[float], float]) -> float
 
 
 def _simulated_power(starts: int, favoured: Sequence[float], alpha: float) -> float:
-    import numpy as np
-
     n = len(favoured)
     counts = np.random.default_rng([starts, n]).multinomial(starts, favoured, size=SIMULATED)
     statistic = (counts * counts).sum(axis=1) * n / starts - starts
@@ -219,8 +214,6 @@ def _critical_squares(starts: int, name_servers: int, alpha: float) -> int:
 
 def _tail(squares: int, starts: int, shares_: Sequence[float]) -> float:
     """P(Σ count² ≥ `squares`), exactly: every outcome of all NameServers but two, times the tails of those two."""
-    import numpy as np
-
     log_factorial = np.array([math.lgamma(k + 1) for k in range(starts + 1)])
     *outer, p, q = shares_
     left, log_chance, reached = np.array([starts]), np.zeros(1), np.zeros(1, dtype=np.int64)
@@ -243,22 +236,16 @@ def _tail(squares: int, starts: int, shares_: Sequence[float]) -> float:
     return min(1.0, float((np.exp(log_chance) * _two_cells(squares - reached, left, log_factorial)).sum()))
 
 
-def _times(counts: NDArray[np.int64], share: float) -> NDArray[np.float64]:
+def _times(counts: Numbers, share: float) -> Floats:
     """count · log share, and 0 for nothing, whatever the share."""
-    import numpy as np
-
     if share <= 0:
         return np.where(counts == 0, 0.0, -np.inf).astype(np.float64)
     return (counts * math.log(share)).astype(np.float64)
 
 
-def _two_cells(
-    squares: NDArray[np.int64], starts: NDArray[np.int64], log_factorial: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _two_cells(squares: Numbers, starts: Numbers, log_factorial: Floats) -> Floats:
     """P(y² + (m − y)² ≥ squares) for y of m = `starts`, each as likely as m − y: twice the tail where
     m − 2y ≥ √(2·squares − m²), its terms added up from the largest."""
-    import numpy as np
-
     over = np.maximum(2 * squares - starts * starts, 0)
     apart = np.ceil(np.sqrt(over)).astype(np.int64)
     apart -= (apart - 1) ** 2 >= over  # the root of a square may have been rounded up
@@ -271,5 +258,5 @@ def _two_cells(
         tail += term
         term *= y / (starts - y + 1)
         y = np.maximum(y - 1, 0)
-    chances: NDArray[np.float64] = np.where(apart == 0, 1.0, np.minimum(1.0, 2 * tail))
+    chances: Floats = np.where(apart == 0, 1.0, np.minimum(1.0, 2 * tail))
     return chances

@@ -38,7 +38,7 @@ def in_every_name_server_client(change: Callable[[NameServerClient], None]) -> C
 # -- routes
 
 
-def _taking(node: Node, change: Callable[[TopicRouteData | None, TopicRouteData], TopicRouteData]) -> None:
+def taking(node: Node, change: Callable[[TopicRouteData | None, TopicRouteData], TopicRouteData]) -> None:
     """Changes each new route that the client takes: `change` gets the old and the new route."""
     cache = instance_of(node).route_cache
 
@@ -60,7 +60,7 @@ def client_takes_no_broker_back(node: Node) -> None:
         rows = tuple(row for row in new.queue_datas if row.broker_name in known)
         return replace(new, broker_datas=brokers, queue_datas=rows)
 
-    _taking(node, without_new_brokers)
+    taking(node, without_new_brokers)
 
 
 @planted(PRODUCERS, "smoke", caught_by="client_routes_are_true")
@@ -71,7 +71,7 @@ def producer_takes_a_queue_less(node: Node) -> None:
         rows = tuple(replace(row, write_queue_nums=max(1, row.write_queue_nums - 1)) for row in new.queue_datas)
         return replace(new, queue_datas=rows)
 
-    _taking(node, with_a_queue_less)
+    taking(node, with_a_queue_less)
 
 
 @planted(LASTING_CLIENTS, "broker-moves", caught_by="dead_brokers_avoided")

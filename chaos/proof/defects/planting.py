@@ -20,8 +20,6 @@ from ....actors.namesrv.tables import Registered, Registration
 from ....clients.client_instance import MQClientInstance
 from ....remoting.node.node import Node
 from ...defects import around
-from ...experiment.workloads.consumer import ConsumerNode
-from ...experiment.workloads.producer import ProducerNode
 from ...scenarios.defect import CLIENTS, Defect
 from ...topology import NodeKind
 
@@ -93,9 +91,10 @@ def may_find(also: str) -> Callable[[Plant], Plant]:
 
 
 def instance_of(node: Node) -> MQClientInstance:
-    """Return the client instance (MQClientInstance) of the node; the node is a producer or a consumer."""
-    assert isinstance(node, ProducerNode | ConsumerNode)
-    return node.instance
+    """Return the client instance of the node; the node is a producer or a consumer."""
+    instance = getattr(node, "instance", None)
+    assert isinstance(instance, MQClientInstance)
+    return instance
 
 
 def registering(server: NameServer, change: Callable[[Registration], Registration | None]) -> None:

@@ -64,27 +64,26 @@ async def members(world: World, group: str = "g") -> tuple[str, ...] | None:
     return ConsumerIdList.decode(response.body).consumer_id_list
 
 
-async def test_members_are_told_when_one_comes_leaves_or_is_lost(world: World) -> None:
-    await world.broker()
-    first, second = Member(world), Member(world)
-    await world.heartbeat(consumer("c1", "orders"), first.client)
-    await world.heartbeat(consumer("c2", "orders"), second.client)
-    await world.clock.sleep(0.1)
-    assert await members(world) == ("c1", "c2")
+async def test_members_are_told_when_one_comes_leaves_or_is_lost(up: World) -> None:
+    first, second = Member(up), Member(up)
+    await up.heartbeat(consumer("c1", "orders"), first.client)
+    await up.heartbeat(consumer("c2", "orders"), second.client)
+    await up.clock.sleep(0.1)
+    assert await members(up) == ("c1", "c2")
     assert (first.notified, second.notified) == (["g", "g"], ["g"])
-    await world.heartbeat(consumer("c2", "orders"), second.client)  # nothing new: nobody is told
+    await up.heartbeat(consumer("c2", "orders"), second.client)  # nothing new: nobody is told
     leave = {"clientID": "c2", "consumerGroup": "g"}
-    await world.ask(RequestCode.UNREGISTER_CLIENT, leave, client=second.client)
-    await world.clock.sleep(0.1)
-    assert (await members(world), first.notified) == (("c1",), ["g"] * 3)
-    await world.heartbeat(consumer("c2", "orders"), second.client)
-    await world.clock.sleep(0.1)
+    await up.ask(RequestCode.UNREGISTER_CLIENT, leave, client=second.client)
+    await up.clock.sleep(0.1)
+    assert (await members(up), first.notified) == (("c1",), ["g"] * 3)
+    await up.heartbeat(consumer("c2", "orders"), second.client)
+    await up.clock.sleep(0.1)
     await second.client.close()
-    await world.clock.sleep(0.1)
-    assert (await members(world), first.notified) == (("c1",), ["g"] * 5)
+    await up.clock.sleep(0.1)
+    assert (await members(up), first.notified) == (("c1",), ["g"] * 5)
     await first.client.close()
-    await world.clock.sleep(0.1)
-    assert await members(world) is None
+    await up.clock.sleep(0.1)
+    assert await members(up) is None
 
 
 async def test_a_heartbeat_makes_the_retry_topic_and_registers_it(world: World) -> None:
@@ -124,16 +123,15 @@ async def test_a_changed_subscription_is_news_to_the_group(world: World) -> None
     assert set(broker.services.clients.consumers["g"].subscriptions) == {"orders"}
 
 
-async def test_a_group_without_offset_starts_at_zero_of_a_young_queue_unless_it_asks_not_to(world: World) -> None:
-    await world.broker()
-    await world.send()
+async def test_a_group_without_offset_starts_at_zero_of_a_young_queue_unless_it_asks_not_to(up: World) -> None:
+    await up.send()
     fields = QUEUE
-    young = await world.ask(RequestCode.QUERY_CONSUMER_OFFSET, fields)
+    young = await up.ask(RequestCode.QUERY_CONSUMER_OFFSET, fields)
     assert (young.code, young.ext_fields) == (0, {"offset": "0"})
-    strict = await world.ask(RequestCode.QUERY_CONSUMER_OFFSET, {**fields, "setZeroIfNotFound": "false"})
+    strict = await up.ask(RequestCode.QUERY_CONSUMER_OFFSET, {**fields, "setZeroIfNotFound": "false"})
     assert strict.code == ResponseCode.QUERY_NOT_FOUND
-    assert (await world.ask(RequestCode.UPDATE_CONSUMER_OFFSET, {**fields, "commitOffset": 9})).code == 0
-    committed = await world.ask(RequestCode.QUERY_CONSUMER_OFFSET, fields)
+    assert (await up.ask(RequestCode.UPDATE_CONSUMER_OFFSET, {**fields, "commitOffset": 9})).code == 0
+    committed = await up.ask(RequestCode.QUERY_CONSUMER_OFFSET, fields)
     assert committed.ext_fields == {"offset": "9"}
 
 
@@ -154,15 +152,14 @@ async def test_which_groups_a_client_leaves_is_recorded_as_its_channel_was_in_th
 
 
 async def test_each_change_of_a_committed_offset_is_recorded_with_the_offset_before_and_whose_it_was(
-    world: World,
+    up: World,
 ) -> None:
-    await world.broker()
-    await world.send()
+    await up.send()
     for offset in (9, 9, 4):
-        await world.ask(RequestCode.UPDATE_CONSUMER_OFFSET, {**QUEUE, "commitOffset": offset})
-    await world.heartbeat(consumer("10.0.0.9@me", "orders"))
-    await world.pull(consumerGroup="g", sysFlag=1, commitOffset=5)
-    rows = [(row["f"], row["offset"], row["value"]) for row in world.recorded("commit")]
+        await up.ask(RequestCode.UPDATE_CONSUMER_OFFSET, {**QUEUE, "commitOffset": offset})
+    await up.heartbeat(consumer("10.0.0.9@me", "orders"))
+    await up.pull(consumerGroup="g", sysFlag=1, commitOffset=5)
+    rows = [(row["f"], row["offset"], row["value"]) for row in up.recorded("commit")]
     told = [(f, offset, value["before"], value["client"]) for f, offset, value in rows]
     assert told == [("update", 9, -1, None), ("update", 4, 9, None), ("pull", 5, 4, "10.0.0.9@me")]
 
@@ -184,23 +181,19 @@ async def test_offsets_are_kept_only_of_what_exists(world: World, change: dict[s
     assert broker.services.offsets.encode() == b'{"offsetTable":{}}'
 
 
-async def test_an_offset_below_0_is_taken_and_read_as_none_as_apaches_broker_does(world: World) -> None:
-    await world.broker()
-    await world.create_topic()
+async def test_an_offset_below_0_is_taken_and_read_as_none_as_apaches_broker_does(ready: World) -> None:
     for offset in (-1, 7, -1):
-        assert (await world.ask(RequestCode.UPDATE_CONSUMER_OFFSET, {**QUEUE, "commitOffset": offset})).code == 0
-        found = await world.ask(RequestCode.QUERY_CONSUMER_OFFSET, {**QUEUE, "setZeroIfNotFound": "false"})
+        assert (await ready.ask(RequestCode.UPDATE_CONSUMER_OFFSET, {**QUEUE, "commitOffset": offset})).code == 0
+        found = await ready.ask(RequestCode.QUERY_CONSUMER_OFFSET, {**QUEUE, "setZeroIfNotFound": "false"})
         assert found.code == (0 if offset >= 0 else ResponseCode.QUERY_NOT_FOUND)
 
 
-async def test_a_lock_is_one_clients_until_it_is_released(world: World) -> None:
-    await world.broker()
-    await world.create_topic()
+async def test_a_lock_is_one_clients_until_it_is_released(ready: World) -> None:
     queues = frozenset(MessageQueue("orders", "broker-a", queue_id) for queue_id in (0, 1))
 
     async def lock(client_id: str, code: int = RequestCode.LOCK_BATCH_MQ) -> frozenset[MessageQueue]:
         request = LockBatchRequestBody(consumer_group="g", client_id=client_id, mq_set=queues)
-        response = await world.ask(code, body=request.encode())
+        response = await ready.ask(code, body=request.encode())
         assert response.code == ResponseCode.SUCCESS
         return LockBatchResponseBody.decode(response.body or b"{}").lock_ok_mq_set
 
@@ -208,17 +201,16 @@ async def test_a_lock_is_one_clients_until_it_is_released(world: World) -> None:
     assert await lock("c2") == frozenset()
     await lock("c1", RequestCode.UNLOCK_BATCH_MQ)
     assert await lock("c2") == queues
-    await world.clock.sleep(61)
+    await ready.clock.sleep(61)
     assert await lock("c1") == queues
 
 
-async def test_a_delayed_message_appears_when_its_level_is_over(world: World) -> None:
-    await world.broker()
-    await world.send(b"late", properties=format_properties({"DELAY": "2", "TAGS": "TagA", "KEYS": "k"}))
-    await world.clock.sleep(4.9)
-    assert (await world.pull(expression="TagA")).code == ResponseCode.PULL_NOT_FOUND
-    await world.clock.sleep(0.2)
-    (stored,) = StoredMessage.decode_all((await world.pull(expression="TagA")).body)
+async def test_a_delayed_message_appears_when_its_level_is_over(up: World) -> None:
+    await up.send(b"late", properties=format_properties({"DELAY": "2", "TAGS": "TagA", "KEYS": "k"}))
+    await up.clock.sleep(4.9)
+    assert (await up.pull(expression="TagA")).code == ResponseCode.PULL_NOT_FOUND
+    await up.clock.sleep(0.2)
+    (stored,) = StoredMessage.decode_all((await up.pull(expression="TagA")).body)
     assert (stored.body, stored.topic, stored.queue_id) == (b"late", "orders", 0)
     assert stored.properties["DELAY"] == "2"  # seen so from Apache 4.9.7 and 5.3.3 (tests/interop)
     assert stored.properties["KEYS"] == "k"
@@ -242,33 +234,31 @@ async def send_back(world: World, stored: StoredMessage, **fields: Any) -> int:
     return (await world.ask(RequestCode.CONSUMER_SEND_MSG_BACK, header)).code
 
 
-async def test_a_message_sent_back_returns_through_the_retry_topic_and_ends_in_the_dlq(world: World) -> None:
-    await world.broker()
-    await world.send(b"hard", properties="KEYS\x01k\x02")
-    (stored,) = StoredMessage.decode_all((await world.pull()).body)
-    assert await send_back(world, stored) == ResponseCode.SUCCESS
-    await world.clock.sleep(9.9)
-    assert (await world.pull(topic="%RETRY%g")).code == ResponseCode.PULL_NOT_FOUND
-    await world.clock.sleep(0.2)  # level 3 + 0 tries: 10 s
-    (retried,) = StoredMessage.decode_all((await world.pull(topic="%RETRY%g")).body)
+async def test_a_message_sent_back_returns_through_the_retry_topic_and_ends_in_the_dlq(up: World) -> None:
+    await up.send(b"hard", properties="KEYS\x01k\x02")
+    (stored,) = StoredMessage.decode_all((await up.pull()).body)
+    assert await send_back(up, stored) == ResponseCode.SUCCESS
+    await up.clock.sleep(9.9)
+    assert (await up.pull(topic="%RETRY%g")).code == ResponseCode.PULL_NOT_FOUND
+    await up.clock.sleep(0.2)  # level 3 + 0 tries: 10 s
+    (retried,) = StoredMessage.decode_all((await up.pull(topic="%RETRY%g")).body)
     assert (retried.body, retried.reconsume_times) == (b"hard", 1)
     assert retried.properties["RETRY_TOPIC"] == "orders"
     assert retried.properties["ORIGIN_MESSAGE_ID"] == stored.offset_msg_id
-    assert await send_back(world, retried, maxReconsumeTimes=1) == ResponseCode.SUCCESS
-    (dead,) = StoredMessage.decode_all((await world.pull(topic="%DLQ%g")).body)
+    assert await send_back(up, retried, maxReconsumeTimes=1) == ResponseCode.SUCCESS
+    (dead,) = StoredMessage.decode_all((await up.pull(topic="%DLQ%g")).body)
     assert (dead.body, dead.properties["KEYS"]) == (b"hard", "k")
-    assert await send_back(world, stored, delayLevel=-1) == ResponseCode.SUCCESS
-    assert len(StoredMessage.decode_all((await world.pull(topic="%DLQ%g")).body)) == 2
-    assert await send_back(world, stored, offset=12345) == ResponseCode.SYSTEM_ERROR
+    assert await send_back(up, stored, delayLevel=-1) == ResponseCode.SUCCESS
+    assert len(StoredMessage.decode_all((await up.pull(topic="%DLQ%g")).body)) == 2
+    assert await send_back(up, stored, offset=12345) == ResponseCode.SYSTEM_ERROR
 
 
-async def test_a_retry_sent_as_an_ordinary_message_goes_to_the_dlq_when_used_up(world: World) -> None:
-    await world.broker()
+async def test_a_retry_sent_as_an_ordinary_message_goes_to_the_dlq_when_used_up(up: World) -> None:
     for times in (1, 16):
-        sent = await world.send(b"%d" % times, topic="%RETRY%g", default_topic_queue_nums=1, reconsume_times=times)
+        sent = await up.send(b"%d" % times, topic="%RETRY%g", default_topic_queue_nums=1, reconsume_times=times)
         assert sent.code == ResponseCode.SUCCESS
-    assert bodies(await world.pull(topic="%RETRY%g")) == [b"1"]
-    assert bodies(await world.pull(topic="%DLQ%g")) == [b"16"]
+    assert bodies(await up.pull(topic="%RETRY%g")) == [b"1"]
+    assert bodies(await up.pull(topic="%DLQ%g")) == [b"16"]
 
 
 async def test_topics_are_made_changed_listed_and_deleted(world: World) -> None:
@@ -295,24 +285,21 @@ async def test_topics_are_made_changed_listed_and_deleted(world: World) -> None:
     assert (await world.ask(RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": "TBW102"})).code == 1
 
 
-async def test_a_system_topic_cannot_be_changed(world: World) -> None:
-    await world.broker()
+async def test_a_system_topic_cannot_be_changed(up: World) -> None:
     for topic in ("TBW102", "DefaultCluster", "broker-a", "bad name"):
         with pytest.raises(AssertionError, match="code"):
-            await world.create_topic(topic)
+            await up.create_topic(topic)
 
 
-async def test_groups_are_set_listed_and_deleted(world: World) -> None:
-    await world.broker()
-    await world.create_topic()
+async def test_groups_are_set_listed_and_deleted(ready: World) -> None:
     group = SubscriptionGroupConfig(group_name="g", consume_enable=False, retry_max_times=3)
-    await world.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=group.encode())
-    assert (await world.pull()).code == ResponseCode.NO_PERMISSION
-    listed = await world.ask(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
+    await ready.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=group.encode())
+    assert (await ready.pull()).code == ResponseCode.NO_PERMISSION
+    listed = await ready.ask(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
     table = SubscriptionGroupWrapper.decode(listed.body).subscription_group_table
     assert table["g"].retry_max_times == 3
-    await world.ask(RequestCode.DELETE_SUBSCRIPTIONGROUP, {"groupName": "g"})
-    assert (await world.pull()).code == ResponseCode.PULL_NOT_FOUND
+    await ready.ask(RequestCode.DELETE_SUBSCRIPTIONGROUP, {"groupName": "g"})
+    assert (await ready.pull()).code == ResponseCode.PULL_NOT_FOUND
 
 
 async def test_connections_and_consume_progress_are_shown(world: World) -> None:
@@ -335,10 +322,9 @@ async def test_connections_and_consume_progress_are_shown(world: World) -> None:
     assert fastjson.loads(every.body) == {"offsetTable": {"orders@g": {"0": 1}}}
 
 
-async def test_runtime_info_has_every_key_that_cluster_list_parses(world: World) -> None:
-    await world.broker()
-    await world.send()
-    info = KVTable.decode((await world.ask(RequestCode.GET_BROKER_RUNTIME_INFO)).body).table
+async def test_runtime_info_has_every_key_that_cluster_list_parses(up: World) -> None:
+    await up.send()
+    info = KVTable.decode((await up.ask(RequestCode.GET_BROKER_RUNTIME_INFO)).body).table
     for key in (
         *("brokerVersionDesc", "brokerActive", "putTps", "getTransferredTps"),
         *("sendThreadPoolQueueSize", "sendThreadPoolQueueHeadWaitTimeMills"),
@@ -352,47 +338,45 @@ async def test_runtime_info_has_every_key_that_cluster_list_parses(world: World)
     assert len((info["putTps"] or "").split()) == 3
 
 
-async def test_the_configuration_is_shown_and_changed_in_part(world: World) -> None:
-    await world.broker()
-    shown = parse_properties((await world.ask(RequestCode.GET_BROKER_CONFIG)).body)
+async def test_the_configuration_is_shown_and_changed_in_part(up: World) -> None:
+    shown = parse_properties((await up.ask(RequestCode.GET_BROKER_CONFIG)).body)
     assert (shown["brokerName"], shown["autoCreateTopicEnable"]) == ("broker-a", "true")
-    assert (await world.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"brokerName=x")).code == 1
-    refused = await world.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"brokerPermission=9")
+    assert (await up.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"brokerName=x")).code == 1
+    refused = await up.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"brokerPermission=9")
     assert (refused.code, "brokerPermission=9" in (refused.remark or "")) == (1, True)
-    assert (await world.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"traceOn=false")).code == 0
-    shown = parse_properties((await world.ask(RequestCode.GET_BROKER_CONFIG)).body)
+    assert (await up.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"traceOn=false")).code == 0
+    shown = parse_properties((await up.ask(RequestCode.GET_BROKER_CONFIG)).body)
     assert shown["traceOn"] == "false"
 
 
-async def test_messages_are_found_by_id_by_key_and_by_time(world: World) -> None:
-    await world.broker()
+async def test_messages_are_found_by_id_by_key_and_by_time(up: World) -> None:
     times = []
     for number in range(4):
-        times.append(world.clock.now_ms())
+        times.append(up.clock.now_ms())
         properties = format_properties({"KEYS": f"k{number} all", "UNIQ_KEY": f"u{number}"})
-        await world.send(b"%d" % number, queue_id=number % 2, properties=properties)
-        await world.clock.sleep(1)
+        await up.send(b"%d" % number, queue_id=number % 2, properties=properties)
+        await up.clock.sleep(1)
 
     async def query(key: str, begin: int = 0, end: int = 1 << 60, **more: Any) -> list[bytes]:
         fields = {"topic": "orders", "key": key, "maxNum": 3, "beginTimestamp": begin, "endTimestamp": end}
-        return bodies(await world.ask(RequestCode.QUERY_MESSAGE, {**fields, **more}))
+        return bodies(await up.ask(RequestCode.QUERY_MESSAGE, {**fields, **more}))
 
     assert await query("k2") == [b"2"]
     assert await query("all") == [b"3", b"2", b"1"]
     assert await query("all", end=times[1]) == [b"1", b"0"]
     assert await query("k2", _UNIQUE_KEY_QUERY="true") == []
     assert await query("u2", _UNIQUE_KEY_QUERY="true") == [b"2"]
-    (stored,) = StoredMessage.decode_all((await world.pull(queue_id=1)).body)[1:]
-    viewed = await world.ask(RequestCode.VIEW_MESSAGE_BY_ID, {"offset": stored.physical_offset})
+    (stored,) = StoredMessage.decode_all((await up.pull(queue_id=1)).body)[1:]
+    viewed = await up.ask(RequestCode.VIEW_MESSAGE_BY_ID, {"offset": stored.physical_offset})
     assert StoredMessage.decode_all(viewed.body) == [stored]
-    missing = await world.ask(RequestCode.VIEW_MESSAGE_BY_ID, {"offset": 5})
+    missing = await up.ask(RequestCode.VIEW_MESSAGE_BY_ID, {"offset": 5})
     assert missing.code == ResponseCode.SYSTEM_ERROR
     at = {"topic": "orders", "queueId": 1, "timestamp": times[3]}
-    found = await world.ask(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, at)
+    found = await up.ask(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, at)
     assert found.ext_fields == {"offset": "1"}
     for code, expected in ((RequestCode.GET_MAX_OFFSET, "2"), (RequestCode.GET_MIN_OFFSET, "0")):
-        assert (await world.ask(code, {"topic": "orders", "queueId": 1})).ext_fields == {"offset": expected}
-    earliest = await world.ask(RequestCode.GET_EARLIEST_MSG_STORETIME, {"topic": "orders", "queueId": 1})
+        assert (await up.ask(code, {"topic": "orders", "queueId": 1})).ext_fields == {"offset": expected}
+    earliest = await up.ask(RequestCode.GET_EARLIEST_MSG_STORETIME, {"topic": "orders", "queueId": 1})
     assert earliest.ext_fields == {"timestamp": str(times[1])}
 
 
@@ -426,10 +410,9 @@ async def test_several_topics_and_groups_are_made_at_once_or_none_of_them(world:
     assert all(name in broker.services.topics and name in broker.services.groups.table for name in ("one", "two"))
 
 
-async def test_4_9_knows_no_lists_and_no_state_of_slaves(world: World) -> None:
-    await world.broker()
+async def test_4_9_knows_no_lists_and_no_state_of_slaves(up: World) -> None:
     for code in (18, 225, 907, 908):
-        assert (await world.ask(code)).code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+        assert (await up.ask(code)).code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
 
 
 EXPORTED = (
@@ -440,6 +423,5 @@ EXPORTED = (
 """Without one of these 4.9's `mqadmin exportConfigs` ends in a NullPointerException."""
 
 
-async def test_the_settings_that_mqadmin_exports_are_all_there(world: World) -> None:
-    await world.broker()
-    assert parse_properties((await world.ask(RequestCode.GET_BROKER_CONFIG)).body).keys() >= set(EXPORTED)
+async def test_the_settings_that_mqadmin_exports_are_all_there(up: World) -> None:
+    assert parse_properties((await up.ask(RequestCode.GET_BROKER_CONFIG)).body).keys() >= set(EXPORTED)

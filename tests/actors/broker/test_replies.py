@@ -41,18 +41,17 @@ async def reply(world: World, code: int = RequestCode.SEND_REPLY_MESSAGE_V2, **p
 
 
 @pytest.mark.parametrize("code", [RequestCode.SEND_REPLY_MESSAGE, RequestCode.SEND_REPLY_MESSAGE_V2])
-async def test_a_reply_is_pushed_to_the_client_that_asked_and_stored(world: World, code: int) -> None:
-    await world.broker()
-    requester = Requester(world)
+async def test_a_reply_is_pushed_to_the_client_that_asked_and_stored(up: World, code: int) -> None:
+    requester = Requester(up)
     await requester.start()
-    answer = await reply(world, code, REPLY_TO_CLIENT="asker")
+    answer = await reply(up, code, REPLY_TO_CLIENT="asker")
     assert (answer.code, answer.remark) == (ResponseCode.SUCCESS, None)
     ((header, pushed),) = requester.pushed
     properties = parse_properties(header.properties)
     assert (pushed, header.topic, properties["CORRELATION_ID"]) == (b"the answer", REPLY_TOPIC, "7")
-    assert int(properties["PUSH_REPLY_TIME"]) == header.store_timestamp == world.clock.now_ms()
+    assert int(properties["PUSH_REPLY_TIME"]) == header.store_timestamp == up.clock.now_ms()
     assert header.store_host == "127.0.0.1:10911"
-    (stored,) = StoredMessage.decode_all((await world.pull(topic=REPLY_TOPIC)).body, strict=True)
+    (stored,) = StoredMessage.decode_all((await up.pull(topic=REPLY_TOPIC)).body, strict=True)
     assert (stored.body, stored.properties["REPLY_TO_CLIENT"]) == (b"the answer", "asker")
     assert answer.ext_fields is not None
     assert answer.ext_fields["msgId"] == stored.offset_msg_id
@@ -68,18 +67,17 @@ async def test_a_reply_that_is_not_stored_has_no_message_id(world: World) -> Non
     assert broker.store.max_physical_offset == 0
 
 
-async def test_a_requester_that_is_gone_refuses_or_is_silent_is_the_repliers_failure(world: World) -> None:
-    await world.broker()
-    nobody = await reply(world)
+async def test_a_requester_that_is_gone_refuses_or_is_silent_is_the_repliers_failure(up: World) -> None:
+    nobody = await reply(up)
     assert nobody.remark == "reply message properties[REPLY_TO_CLIENT] is null"
-    gone = await reply(world, REPLY_TO_CLIENT="asker")
+    gone = await reply(up, REPLY_TO_CLIENT="asker")
     assert gone.remark == "push reply message fail, channel of <asker> not found."
-    requester = Requester(world, code=ResponseCode.SYSTEM_ERROR)
+    requester = Requester(up, code=ResponseCode.SYSTEM_ERROR)
     await requester.start()
-    refused = await reply(world, REPLY_TO_CLIENT="asker")
+    refused = await reply(up, REPLY_TO_CLIENT="asker")
     requester.code = None
-    before_s = world.clock.monotonic_s()
-    silent = await reply(world, REPLY_TO_CLIENT="asker")
-    assert world.clock.monotonic_s() - before_s == pytest.approx(10, abs=0.1)
+    before_s = up.clock.monotonic_s()
+    silent = await reply(up, REPLY_TO_CLIENT="asker")
+    assert up.clock.monotonic_s() - before_s == pytest.approx(10, abs=0.1)
     assert refused.remark == silent.remark == "push reply message to asker fail."
     assert {each.code for each in (nobody, gone, refused, silent)} == {ResponseCode.SYSTEM_ERROR}

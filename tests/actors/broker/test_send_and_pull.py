@@ -21,16 +21,15 @@ from tests.virtual import run
 from .world import PROFILES, World, bodies, send_header
 
 
-async def test_a_message_sent_is_pulled_with_all_that_its_producer_gave_it(world: World) -> None:
-    await world.broker()
+async def test_a_message_sent_is_pulled_with_all_that_its_producer_gave_it(up: World) -> None:
     properties = format_properties({"KEYS": "k1", "TAGS": "TagA", "UNIQ_KEY": "U" * 32})
-    sent = await world.send(b"hello", properties=properties, queue_id=2, flag=7)
+    sent = await up.send(b"hello", properties=properties, queue_id=2, flag=7)
     assert sent.code == ResponseCode.SUCCESS
     assert sent.ext_fields is not None
     assert (sent.ext_fields["queueId"], sent.ext_fields["queueOffset"]) == ("2", "0")
     host, offset = parse_offset_msg_id(sent.ext_fields["msgId"])
     assert (host, offset) == (Address("127.0.0.1", 10911), 0)
-    pulled = await world.pull(queue_id=2)
+    pulled = await up.pull(queue_id=2)
     assert pulled.code == ResponseCode.SUCCESS
     assert pulled.remark == "FOUND"
     assert pulled.ext_fields == {
@@ -49,27 +48,25 @@ async def test_a_message_sent_is_pulled_with_all_that_its_producer_gave_it(world
     assert stored.store_host == Address("127.0.0.1", 10911)
 
 
-async def test_code_10_and_310_store_alike(world: World) -> None:
-    await world.broker()
+async def test_code_10_and_310_store_alike(up: World) -> None:
     header = send_header()
-    await world.ask(RequestCode.SEND_MESSAGE, header.to_ext_fields(), b"ten")
-    await world.ask(RequestCode.SEND_MESSAGE_V2, header.to_v2(), b"three hundred and ten")
-    assert bodies(await world.pull()) == [b"ten", b"three hundred and ten"]
+    await up.ask(RequestCode.SEND_MESSAGE, header.to_ext_fields(), b"ten")
+    await up.ask(RequestCode.SEND_MESSAGE_V2, header.to_v2(), b"three hundred and ten")
+    assert bodies(await up.pull()) == [b"ten", b"three hundred and ten"]
 
 
-async def test_a_batch_becomes_consecutive_messages_with_a_message_id_each(world: World) -> None:
-    await world.broker()
+async def test_a_batch_becomes_consecutive_messages_with_a_message_id_each(up: World) -> None:
     batch = b"".join(encode_item(BatchItem(0, b"%d" % n, b"UNIQ_KEY\x01id-%d\x02TAGS\x01TagB" % n)) for n in range(3))
     header = send_header(properties="WAIT\x01true", batch=True)
-    sent = await world.ask(RequestCode.SEND_BATCH_MESSAGE, header.to_v2(), batch)
+    sent = await up.ask(RequestCode.SEND_BATCH_MESSAGE, header.to_v2(), batch)
     assert sent.code == ResponseCode.SUCCESS
     assert sent.ext_fields is not None
     assert sent.ext_fields["queueOffset"] == "0"
     assert len(sent.ext_fields["msgId"].split(",")) == 3
-    assert bodies(await world.pull(expression="TagB || TagC")) == [b"0", b"1", b"2"]
-    torn = await world.ask(RequestCode.SEND_BATCH_MESSAGE, header.to_v2(), batch[:-1])
+    assert bodies(await up.pull(expression="TagB || TagC")) == [b"0", b"1", b"2"]
+    torn = await up.ask(RequestCode.SEND_BATCH_MESSAGE, header.to_v2(), batch[:-1])
     assert torn.code == ResponseCode.MESSAGE_ILLEGAL
-    empty = await world.ask(RequestCode.SEND_BATCH_MESSAGE, header.to_v2(), b"")
+    empty = await up.ask(RequestCode.SEND_BATCH_MESSAGE, header.to_v2(), b"")
     assert empty.code == ResponseCode.MESSAGE_ILLEGAL
 
 
@@ -107,27 +104,24 @@ async def test_what_cannot_be_stored_is_refused_with_its_code(world: World, prof
 
 
 async def test_a_topic_without_write_permission_takes_what_is_sent_all_the_same_for_routes_alone_say_so(
-    world: World,
+    up: World,
 ) -> None:
     """`AbstractSendMessageProcessor.msgCheck` does not look at the topic's permission."""
-    await world.broker()
-    await world.create_topic("read-only", perm=4)
-    assert (await world.send(topic="read-only")).code == ResponseCode.SUCCESS
+    await up.create_topic("read-only", perm=4)
+    assert (await up.send(topic="read-only")).code == ResponseCode.SUCCESS
 
 
-async def test_a_broker_without_write_permission_refuses_only_sends_to_ordered_topics(world: World) -> None:
-    await world.broker()
-    await world.create_topic("ordered", order="true")
-    await world.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"brokerPermission=4\n")
-    assert (await world.send(topic="ordered")).code == ResponseCode.NO_PERMISSION
-    assert (await world.send(b"before")).code == ResponseCode.SUCCESS
+async def test_a_broker_without_write_permission_refuses_only_sends_to_ordered_topics(up: World) -> None:
+    await up.create_topic("ordered", order="true")
+    await up.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"brokerPermission=4\n")
+    assert (await up.send(topic="ordered")).code == ResponseCode.NO_PERMISSION
+    assert (await up.send(b"before")).code == ResponseCode.SUCCESS
 
 
-async def test_a_broker_without_read_permission_gives_no_message_and_still_takes_them(world: World) -> None:
-    await world.broker()
-    await world.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"brokerPermission=2\n")
-    assert (await world.send(b"after")).code == ResponseCode.SUCCESS
-    assert (await world.pull()).code == ResponseCode.NO_PERMISSION
+async def test_a_broker_without_read_permission_gives_no_message_and_still_takes_them(up: World) -> None:
+    await up.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"brokerPermission=2\n")
+    assert (await up.send(b"after")).code == ResponseCode.SUCCESS
+    assert (await up.pull()).code == ResponseCode.NO_PERMISSION
 
 
 def test_a_negative_queue_id_is_the_brokers_choice_repeatable_by_seed(tmp_path: Path) -> None:
@@ -159,55 +153,47 @@ async def test_a_full_disk_is_14_and_no_acknowledgement(world: World) -> None:
     assert bodies(await world.pull()) == [b"kept", b"again"]
 
 
-async def test_a_pull_that_finds_nothing_waits_for_a_message(world: World) -> None:
-    await world.broker()
-    await world.create_topic()
-    begin = world.clock.monotonic_s()
-    waiting = asyncio.create_task(world.pull(wait_ms=15_000))
-    await world.clock.sleep(2)
+async def test_a_pull_that_finds_nothing_waits_for_a_message(ready: World) -> None:
+    begin = ready.clock.monotonic_s()
+    waiting = asyncio.create_task(ready.pull(wait_ms=15_000))
+    await ready.clock.sleep(2)
     assert not waiting.done()
-    await world.send(b"woke")
+    await ready.send(b"woke")
     assert bodies(await waiting) == [b"woke"]
-    assert world.clock.monotonic_s() - begin < 2.1
+    assert ready.clock.monotonic_s() - begin < 2.1
 
 
-async def test_a_pull_waits_no_longer_than_it_said_to_the_next_check(world: World) -> None:
-    await world.broker()
-    await world.create_topic()
-    begin = world.clock.monotonic_s()
-    response = await world.pull(wait_ms=12_000)
+async def test_a_pull_waits_no_longer_than_it_said_to_the_next_check(ready: World) -> None:
+    begin = ready.clock.monotonic_s()
+    response = await ready.pull(wait_ms=12_000)
     assert (response.code, response.remark) == (ResponseCode.PULL_NOT_FOUND, "NO_MESSAGE_IN_QUEUE")
     assert response.ext_fields is not None
     assert {"suggestWhichBrokerId", "nextBeginOffset", "minOffset", "maxOffset"} <= response.ext_fields.keys()
-    assert 12 <= world.clock.monotonic_s() - begin <= 17
+    assert 12 <= ready.clock.monotonic_s() - begin <= 17
 
 
-async def test_a_waiting_pull_is_not_woken_by_tags_it_does_not_want(world: World) -> None:
-    await world.broker()
-    await world.create_topic()
-    waiting = asyncio.create_task(world.pull(wait_ms=15_000, expression="TagB"))
-    await world.clock.sleep(0.1)
-    await world.send(b"a", properties="TAGS\x01TagA\x02")
-    await world.clock.sleep(0.5)
+async def test_a_waiting_pull_is_not_woken_by_tags_it_does_not_want(ready: World) -> None:
+    waiting = asyncio.create_task(ready.pull(wait_ms=15_000, expression="TagB"))
+    await ready.clock.sleep(0.1)
+    await ready.send(b"a", properties="TAGS\x01TagA\x02")
+    await ready.clock.sleep(0.5)
     assert not waiting.done()
-    await world.send(b"b", properties="TAGS\x01TagB\x02")
+    await ready.send(b"b", properties="TAGS\x01TagB\x02")
     response = await waiting
     assert bodies(response) == [b"b"]
     assert response.ext_fields is not None
     assert response.ext_fields["nextBeginOffset"] == "2"
 
 
-async def test_at_the_check_unwanted_messages_move_the_offset_on(world: World) -> None:
-    await world.broker()
-    await world.create_topic()
-    waiting = asyncio.create_task(world.pull(wait_ms=15_000, expression="TagB"))
-    await world.clock.sleep(0.1)
-    await world.send(b"a", properties="TAGS\x01TagA\x02")
+async def test_at_the_check_unwanted_messages_move_the_offset_on(ready: World) -> None:
+    waiting = asyncio.create_task(ready.pull(wait_ms=15_000, expression="TagB"))
+    await ready.clock.sleep(0.1)
+    await ready.send(b"a", properties="TAGS\x01TagA\x02")
     response = await waiting
     assert response.code == ResponseCode.PULL_RETRY_IMMEDIATELY
     assert response.ext_fields is not None
     assert response.ext_fields["nextBeginOffset"] == "1"
-    assert world.clock.monotonic_s() <= 5.1
+    assert ready.clock.monotonic_s() <= 5.1
 
 
 async def test_what_a_closed_channel_waited_for_is_forgotten(world: World) -> None:
@@ -233,34 +219,32 @@ async def test_beyond_the_limit_a_pull_is_told_to_pause_not_to_retry_at_once(wor
     await asyncio.gather(waiting, return_exceptions=True)
 
 
-async def test_a_pull_answers_where_its_offset_stands(world: World) -> None:
-    await world.broker()
-    await world.send()
+async def test_a_pull_answers_where_its_offset_stands(up: World) -> None:
+    await up.send()
 
     async def answer(offset: int, **fields: Any) -> tuple[int, str | None, str]:
-        response = await world.pull(offset, **fields)
+        response = await up.pull(offset, **fields)
         return response.code, response.remark, (response.ext_fields or {}).get("nextBeginOffset", "")
 
     assert await answer(1) == (ResponseCode.PULL_NOT_FOUND, "OFFSET_OVERFLOW_ONE", "1")
     assert await answer(9) == (ResponseCode.PULL_OFFSET_MOVED, "OFFSET_OVERFLOW_BADLY", "1")
     assert await answer(0, queue_id=1) == (ResponseCode.PULL_NOT_FOUND, "NO_MESSAGE_IN_QUEUE", "0")
     assert await answer(5, queue_id=1) == (ResponseCode.PULL_OFFSET_MOVED, "NO_MESSAGE_IN_QUEUE", "0")
-    assert (await world.pull(topic="none")).code == ResponseCode.TOPIC_NOT_EXIST
-    assert (await world.pull(queue_id=4)).code == ResponseCode.SYSTEM_ERROR
-    assert (await world.pull(sysFlag=0)).code == ResponseCode.SUBSCRIPTION_NOT_EXIST
-    assert (await world.pull(consumerGroup="no spaces")).code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
-    assert (await world.pull(expressionType="SQL92", expression="a > 1")).code == ResponseCode.SYSTEM_ERROR
+    assert (await up.pull(topic="none")).code == ResponseCode.TOPIC_NOT_EXIST
+    assert (await up.pull(queue_id=4)).code == ResponseCode.SYSTEM_ERROR
+    assert (await up.pull(sysFlag=0)).code == ResponseCode.SUBSCRIPTION_NOT_EXIST
+    assert (await up.pull(consumerGroup="no spaces")).code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
+    assert (await up.pull(expressionType="SQL92", expression="a > 1")).code == ResponseCode.SYSTEM_ERROR
 
 
-async def test_a_pull_without_subscription_uses_its_groups_heartbeat(world: World) -> None:
-    await world.broker()
-    await world.send(b"a", properties="TAGS\x01TagA\x02")
-    await world.send(b"b", properties="TAGS\x01TagB\x02")
+async def test_a_pull_without_subscription_uses_its_groups_heartbeat(up: World) -> None:
+    await up.send(b"a", properties="TAGS\x01TagA\x02")
+    await up.send(b"b", properties="TAGS\x01TagB\x02")
     subscription = SubscriptionData.of("orders", "TagB", sub_version=5)
     consumer = ConsumerData(group_name="g", subscription_data_set=(subscription,))
-    await world.heartbeat(HeartbeatData(client_id="c1", consumer_data_set=(consumer,)))
-    assert bodies(await world.pull(sysFlag=0, subVersion=5)) == [b"b"]
-    assert (await world.pull(sysFlag=0, subVersion=6)).code == ResponseCode.SUBSCRIPTION_NOT_LATEST
+    await up.heartbeat(HeartbeatData(client_id="c1", consumer_data_set=(consumer,)))
+    assert bodies(await up.pull(sysFlag=0, subVersion=5)) == [b"b"]
+    assert (await up.pull(sysFlag=0, subVersion=6)).code == ResponseCode.SUBSCRIPTION_NOT_LATEST
 
 
 async def test_the_commit_bit_commits_once_and_not_when_woken(world: World) -> None:
@@ -289,13 +273,12 @@ async def test_messages_and_offsets_are_there_after_a_restart(world: World) -> N
     assert again.services.offsets.query("g", "orders", 1) == 1
 
 
-async def test_a_request_that_cannot_be_read_is_refused_by_field_and_the_channel_stays(world: World) -> None:
-    await world.broker()
-    refused = await world.ask(RequestCode.PULL_MESSAGE, {"topic": "orders"})
+async def test_a_request_that_cannot_be_read_is_refused_by_field_and_the_channel_stays(up: World) -> None:
+    refused = await up.ask(RequestCode.PULL_MESSAGE, {"topic": "orders"})
     assert refused.code == ResponseCode.SYSTEM_ERROR
     assert "consumerGroup" in (refused.remark or "")
-    assert (await world.ask(RequestCode.HEART_BEAT, body=b"\xff{")).code == ResponseCode.SYSTEM_ERROR
-    unknown = await world.ask(9999)
+    assert (await up.ask(RequestCode.HEART_BEAT, body=b"\xff{")).code == ResponseCode.SYSTEM_ERROR
+    unknown = await up.ask(9999)
     assert unknown.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
     assert unknown.remark == " request type 9999 not supported"
-    assert len(world.network.dials) == 1
+    assert len(up.network.dials) == 1

@@ -308,8 +308,7 @@ async def test_a_slave_that_is_made_master_takes_sends_and_is_told_under_its_new
     assert bodies(await world.pull(port=SLAVE)) == [b"before", b"after", b"later"], "what was due it delivers"
 
 
-async def test_a_role_changes_with_its_id_only(world: World) -> None:
-    await world.broker()
+async def test_a_role_changes_with_its_id_only(up: World) -> None:
     for text in (b"brokerId=1\n", b"brokerRole=SLAVE\n", b"brokerRole=SLAVE\nbrokerId=0\n"):
-        refused = await world.ask(RequestCode.UPDATE_BROKER_CONFIG, body=text)
+        refused = await up.ask(RequestCode.UPDATE_BROKER_CONFIG, body=text)
         assert refused.code == ResponseCode.SYSTEM_ERROR

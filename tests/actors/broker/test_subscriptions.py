@@ -25,13 +25,11 @@ async def send(world: World, body: bytes, **properties: str) -> None:
     assert (await world.send(body, properties=format_properties(properties))).code == ResponseCode.SUCCESS
 
 
-async def test_a_broker_refuses_filters_by_sql_before_the_consumer_starts(world: World) -> None:
-    await world.broker()
-    await world.create_topic()
+async def test_a_broker_refuses_filters_by_sql_before_the_consumer_starts(ready: World) -> None:
     remark = "The broker does not support consumer to filter message by SQL92"
-    for answer in (await check(world, SQL), await world.pull(expression=SQL, expressionType="SQL92")):
+    for answer in (await check(ready, SQL), await ready.pull(expression=SQL, expressionType="SQL92")):
         assert (answer.code, answer.remark) == (ResponseCode.SYSTEM_ERROR, remark)
-    assert (await check(world, "TagA", "TAG")).code == ResponseCode.SUCCESS
+    assert (await check(ready, "TagA", "TAG")).code == ResponseCode.SUCCESS
 
 
 async def test_with_property_filters_only_what_matches_is_pulled(world: World) -> None:

@@ -153,20 +153,18 @@ async def test_who_does_not_know_is_asked_again_and_at_last_the_message_is_set_a
     assert half_offset(broker) == broker.store.max_offset(HALF_TOPIC, 0) == 4
 
 
-async def test_without_a_producer_of_the_group_the_message_waits_for_one(world: World) -> None:
-    await world.broker()
-    producer = Producer(world, answer=COMMIT)
+async def test_without_a_producer_of_the_group_the_message_waits_for_one(up: World) -> None:
+    producer = Producer(up, answer=COMMIT)
     await producer.send()
     await asyncio.sleep(130)
-    assert await delivered(world) == []
+    assert await delivered(up) == []
     await producer.start()
     await asyncio.sleep(60)
-    assert len(await delivered(world)) == 1
+    assert len(await delivered(up)) == 1
 
 
-async def test_a_message_names_its_own_time_in_which_nobody_is_asked(world: World) -> None:
-    await world.broker()
-    producer = Producer(world, answer=COMMIT)
+async def test_a_message_names_its_own_time_in_which_nobody_is_asked(up: World) -> None:
+    producer = Producer(up, answer=COMMIT)
     await producer.start()
     sent = await producer.send(b"patient", CHECK_IMMUNITY_TIME_IN_SECONDS="150")
     await producer.send(b"behind it")
@@ -175,7 +173,7 @@ async def test_a_message_names_its_own_time_in_which_nobody_is_asked(world: Worl
     # by the offset that its producer knows, though it was put back at another
     await producer.end(sent, COMMIT)
     await asyncio.sleep(300)
-    assert [stored.body for stored in await delivered(world)] == [b"behind it", b"patient"]
+    assert [stored.body for stored in await delivered(up)] == [b"behind it", b"patient"]
 
 
 async def test_5x_refuses_an_end_that_comes_after_the_messages_own_time(world: World) -> None:
@@ -195,13 +193,12 @@ async def test_5x_refuses_an_end_that_comes_after_the_messages_own_time(world: W
         ({"commit_log_offset": 12345}, "Find prepared transaction message failed"),
     ],
 )
-async def test_an_end_of_something_else_is_refused(world: World, changed: dict[str, Any], remark: str) -> None:
-    await world.broker()
-    producer = Producer(world)
+async def test_an_end_of_something_else_is_refused(up: World, changed: dict[str, Any], remark: str) -> None:
+    producer = Producer(up)
     sent = await producer.send()
     answer = await producer.end(sent, COMMIT, **changed)
     assert (answer.code, answer.remark) == (ResponseCode.SYSTEM_ERROR, remark)
-    assert await delivered(world) == []
+    assert await delivered(up) == []
 
 
 async def test_after_a_restart_only_what_was_not_ended_is_asked_about(world: World) -> None:

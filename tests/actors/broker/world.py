@@ -63,8 +63,8 @@ class RecordingNameServer:
 
 
 class World:
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
+    def __init__(self, directory: Path, *, is_up: bool = False, has_orders: bool = False) -> None:
+        self.directory, self._is_up, self._has_orders = directory, is_up, has_orders
         self.network = MemoryNetwork()
         self.clock = VirtualClock()
         self.events: list[dict[str, Any]] = []
@@ -72,6 +72,10 @@ class World:
         self._started: list[Any] = []
 
     async def __aenter__(self) -> World:
+        if self._is_up:
+            await self.broker()
+        if self._has_orders:
+            await self.create_topic()
         return self
 
     async def __aexit__(self, *_: object) -> None:

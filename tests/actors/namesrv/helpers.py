@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,11 @@ class World:
         client = RemotingClient(clock=self.clock, network=self.network, log=self.log, **settings)
         self.clients.append(client)
         return Caller(client)
+
+    @cached_property
+    def call(self) -> Caller:
+        """The connection of a test that needs one only."""
+        return self.client()
 
     def events(self, name: str) -> list[dict[str, object]]:
         return [fields for event, fields in self.history if event == name]

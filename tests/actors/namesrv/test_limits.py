@@ -56,8 +56,7 @@ def test_tables_without_end_are_refused_and_what_is_there_stays(
 
 async def test_a_refusal_is_a_code_1_with_its_reason() -> None:
     async with World(Profile.V4_9) as world:
-        call = world.client()
-        response = await call.register("x" * 2000)
+        response = await world.call.register("x" * 2000)
         assert response.code == 1
         assert response.remark == "a name or address of the registration is longer than 1024 characters"
         for name in ("brokerName", "brokerAddr"):
@@ -68,7 +67,7 @@ async def test_a_refusal_is_a_code_1_with_its_reason() -> None:
                 "haServerAddr": "",
                 "brokerId": "0",
             }
-            empty = await call(103, fields | {name: ""})
+            empty = await world.call(103, fields | {name: ""})
             assert (empty.code, empty.remark) == (1, f"header field {name} is missing")
 
 

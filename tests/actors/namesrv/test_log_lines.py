@@ -46,33 +46,31 @@ def said(caplog: pytest.LogCaptureFixture) -> Said:
 
 
 async def test_a_registration(world: World, profile: Profile, said: Said) -> None:
-    call = world.client()
-    await call.register()
+    await world.call.register()
     topics = [f"INFO new topic registered, {name} {row()}" for name in "TU"]
     if profile is V4:
         master = "INFO cluster [c] brokerName [broker-a] master address change from"
         new = f"INFO new broker registered, {A} HAServer: 10.0.0.1:10912"
         assert said() == [f"{master} null to {A}", *topics, new]
-        await call.register()
+        await world.call.register()
         assert said() == [f"{master} {A} to {A}"]  # at each registration of a master, changed or not
     else:
         assert said() == [*topics, f"INFO new broker registered, {INFO_A} HAService: 10.0.0.1:10912"]
-        await call.register()
+        await world.call.register()
         assert said() == []
 
 
 async def test_topics_that_came_and_changed_in_turn_are_told_in_their_order(
     world: World, profile: Profile, said: Said
 ) -> None:
-    call = world.client()
     held = [topic("A"), topic("B"), topic("C", queues=8), topic("D"), topic("E", queues=8)]
-    await call.register(topics=held)
+    await world.call.register(topics=held)
     said()
     sent = [
         *(topic("A", queues=2), topic("A1"), topic("B", queues=2), topic("C", queues=2)),
         *(topic("D"), topic("E", queues=2), topic("E1"), topic("E2", queues=2)),
     ]
-    await call.register(topics=sent, data_version=version(2))
+    await world.call.register(topics=sent, data_version=version(2))
     assert said("INFO cluster [c]") == [
         f"INFO topic changed, A OLD: {row()} NEW: {row(2)}",
         f"INFO new topic registered, A1 {row()}",
@@ -91,16 +89,15 @@ async def test_a_body_that_does_not_match_its_crc(world: World, profile: Profile
 
 async def test_registrations_that_only_5_x_refuses(said: Said) -> None:
     async with World(V5) as world:
-        call = world.client()
-        await call.register(topics=[topic("T", perm=5)])
+        await world.call.register(topics=[topic("T", perm=5)])
         assert said() == [
             "WARNING Can't register topicConfigWrapper={T=TopicConfig [topicName=T, readQueueNums=4,"
             " writeQueueNums=4, perm=R-X, topicFilterType=SINGLE_TAG, topicSysFlag=0, order=false, attributes={}]}"
             f" because broker[0]={A} has not registered."
         ]
-        await call.register(data_version=version(state=2))
+        await world.call.register(data_version=version(state=2))
         said()
-        await call.register(addr="10.0.0.4:10911", data_version=version(state=1))
+        await world.call.register(addr="10.0.0.4:10911", data_version=version(state=1))
         assert said() == [
             "WARNING Registering Broker conflicts with the existed one, just ignore.: Cluster:c,"
             f" BrokerName:broker-a, BrokerId:0, Old BrokerAddr:{A}, Old Version:2, New BrokerAddr:10.0.0.4:10911,"
@@ -137,10 +134,9 @@ CLOSED = "INFO closeChannel: close the connection to remote address[<peer>] resu
 
 
 async def test_a_broker_that_unregisters(world: World, profile: Profile, said: Said) -> None:
-    call = world.client()
-    await call.register()
+    await world.call.register()
     said()
-    await call(RequestCode.UNREGISTER_BROKER, IDENTITY)
+    await world.call(RequestCode.UNREGISTER_BROKER, IDENTITY)
     await world.clock.sleep(0.01)
     if profile is V5:
         assert said() == UNREGISTERED_5_X
@@ -157,9 +153,8 @@ def test_a_channel_that_comes_and_goes(profile: Profile, caplog: pytest.LogCaptu
 
     async def main() -> None:
         async with World(profile) as world:
-            call = world.client()
-            await call.route()
-            call.client.close_channel(LISTEN)
+            await world.call.route()
+            world.call.client.close_channel(LISTEN)
             await world.clock.sleep(0.01)
 
     run(main)
@@ -173,10 +168,9 @@ def test_a_channel_that_comes_and_goes(profile: Profile, caplog: pytest.LogCaptu
 
 
 async def test_a_broker_whose_channel_closes(world: World, profile: Profile, said: Said) -> None:
-    call = world.client()
-    await call.register()
+    await world.call.register()
     said()
-    call.client.close_channel(LISTEN)
+    world.call.client.close_channel(LISTEN)
     await world.clock.sleep(0.01)
     assert said() == (LOST_4_9 if profile is V4 else LOST_5_X)
 
@@ -202,11 +196,10 @@ async def test_a_channel_that_is_idle(profile: Profile, said: Said) -> None:
 
 
 async def test_write_permission_wiped_and_given(world: World, profile: Profile, said: Said) -> None:
-    call = world.client()
-    await call.register()
+    await world.call.register()
     said()
-    await call(RequestCode.WIPE_WRITE_PERM_OF_BROKER, {"brokerName": "broker-a"})
-    await call(RequestCode.ADD_WRITE_PERM_OF_BROKER, {"brokerName": "broker-a"})
+    await world.call(RequestCode.WIPE_WRITE_PERM_OF_BROKER, {"brokerName": "broker-a"})
+    await world.call(RequestCode.ADD_WRITE_PERM_OF_BROKER, {"brokerName": "broker-a"})
     assert said() == [
         "INFO wipe write perm of broker[broker-a], client: <peer>, 2",
         "INFO add write perm of broker[broker-a], client: <peer>, 2",
@@ -214,10 +207,9 @@ async def test_write_permission_wiped_and_given(world: World, profile: Profile, 
 
 
 async def test_a_topic_deleted_in_one_cluster(world: World, profile: Profile, said: Said) -> None:
-    call = world.client()
-    await call.register()
+    await world.call.register()
     said()
-    await call(RequestCode.DELETE_TOPIC_IN_NAMESRV, {"topic": "T", "clusterName": "c"})
+    await world.call(RequestCode.DELETE_TOPIC_IN_NAMESRV, {"topic": "T", "clusterName": "c"})
     assert said() == [
         f"INFO deleteTopic, remove one broker's topic broker-a T {row()}",
         "INFO deleteTopic, remove the topic all queue c T",
@@ -255,16 +247,15 @@ async def test_settings_that_change(world: World, profile: Profile, said: Said) 
 
 async def test_what_only_5_x_tells(said: Said) -> None:
     async with World(V5, need_wait_for_service=True) as world:
-        call = world.client()
-        await call.route()
+        await world.call.route()
         assert said() == ["WARNING name server not ready. request code 105 "]
-        await call(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
+        await world.call(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
         assert said() == ["WARNING getAllTopicListFromNameserver /<peer> enable true"]
-        await call.register()
+        await world.call.register()
         said()
         one = b'{"queueDatas":[{"brokerName":"broker-a","readQueueNums":4,"writeQueueNums":4,"perm":6}]}'
         for body in (one, one, one.replace(b"broker-a", b"broker-x")):
-            await call(RequestCode.REGISTER_TOPIC_IN_NAMESRV, {"topic": "Z"}, body)
+            await world.call(RequestCode.REGISTER_TOPIC_IN_NAMESRV, {"topic": "Z"}, body)
         assert said() == [
             f"INFO Register topic route:Z, [{row()}]",
             f"INFO Topic route already exist.Z, {{broker-a={row()}}}",

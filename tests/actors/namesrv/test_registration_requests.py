@@ -15,65 +15,59 @@ from tests.actors.namesrv.helpers import IDENTITY, V5, World, body, topic, versi
 async def test_a_compressed_registration_is_read_whatever_its_header_says(
     world: World, profile: Profile, version_: int
 ) -> None:
-    call = world.client()
     header = {"compressed": "false"} if version_ == 477 else None
-    response = await call.register(compressed=True, header=header, version=version_)
+    response = await world.call.register(compressed=True, header=header, version=version_)
     assert (response.code, response.remark) == (0, None)
-    assert await call.has_route()
+    assert await world.call.has_route()
 
 
 async def test_a_broker_older_than_filter_servers_sends_its_topics_alone(world: World, profile: Profile) -> None:
-    call = world.client()
     wrapper = {
         "dataVersion": {"counter": 1, "timestamp": 1},
         "topicConfigTable": {name: {"perm": 6, "readQueueNums": 1, "topicName": name} for name in "TU"},
     }
-    assert (await call.register(body=json.dumps(wrapper).encode(), version=36)).code == 0
-    assert await call.has_route()
+    assert (await world.call.register(body=json.dumps(wrapper).encode(), version=36)).code == 0
+    assert await world.call.has_route()
 
 
 async def test_filter_servers_that_are_null_stay_and_those_left_out_go(world: World, profile: Profile) -> None:
     """Found by tests/differential."""
-    call = world.client()
     for filters, held in ((b'["f:1"]', True), (b"null", True), (None, False)):
         sent = b"" if filters is None else b'"filterServerList":' + filters + b","
         table = b'{"T":{"topicName":"T"},"U":{"topicName":"U"}}'
-        await call.register(body=b'{%s"topicConfigSerializeWrapper":{"topicConfigTable":%s}}' % (sent, table))
-        shown = body(await call.route())["filterServerTable"]
+        await world.call.register(body=b'{%s"topicConfigSerializeWrapper":{"topicConfigTable":%s}}' % (sent, table))
+        shown = body(await world.call.route())["filterServerTable"]
         assert shown == ({"10.0.0.1:10911": ["f:1"]} if held else {})
 
 
 async def test_the_numbers_in_a_static_topics_mapping_are_unquoted_in_the_default_dialect() -> None:
     """Found by tests/differential."""
     async with World(V5) as world:
-        call = world.client()
         mapping = b'{"T":{"bname":"broker-a","currIdMap":{"0":1},"topic":"T","totalQueues":1}}'
         table = b'{"T":{"topicName":"T"},"U":{"topicName":"U"}}'
         wrapper = b'{"topicConfigTable":%s,"topicQueueMappingInfoMap":%s}' % (table, mapping)
-        await call.register(body=b'{"topicConfigSerializeWrapper":%s}' % wrapper)
+        await world.call.register(body=b'{"topicConfigSerializeWrapper":%s}' % wrapper)
         for version_, ids in ((400, b"{0:1}"), (401, b'{"0":1}')):
-            told = (await call.route(version=version_)).body
+            told = (await world.call.route(version=version_)).body
             rest = b'"dirty":false,"epoch":0,"scope":"__global__","topic":"T","totalQueues":1}}}'
             assert told.endswith(b'{"broker-a":{"bname":"broker-a","currIdMap":%s,%s' % (ids, rest))
 
 
 async def test_a_registration_without_a_body_has_no_topics(world: World, profile: Profile) -> None:
-    call = world.client()
-    assert (await call.register(body=b"")).code == 0
-    cluster = body(await call(RequestCode.GET_BROKER_CLUSTER_INFO))
+    assert (await world.call.register(body=b"")).code == 0
+    cluster = body(await world.call(RequestCode.GET_BROKER_CLUSTER_INFO))
     assert cluster["clusterAddrTable"] == {"c": ["broker-a"]}
-    held = await call(RequestCode.QUERY_DATA_VERSION, IDENTITY, version().encode())
+    held = await world.call(RequestCode.QUERY_DATA_VERSION, IDENTITY, version().encode())
     assert DataVersion.decode(held.body) == DataVersion()
 
 
 async def test_a_body_with_the_wrong_crc_is_refused_and_the_right_one_taken(world: World, profile: Profile) -> None:
-    call = world.client()
-    refused = await call.register(header={"bodyCrc32": "12345"})
+    refused = await world.call.register(header={"bodyCrc32": "12345"})
     assert (refused.code, refused.remark) == (1, "crc32 not match")
-    assert (await call.route()).code == 17
+    assert (await world.call.route()).code == 17
     sent = b'{"topicConfigSerializeWrapper":{}}'
     crc = str(zlib.crc32(sent) & 0x7FFFFFFF)
-    assert (await call.register(header={"bodyCrc32": crc}, body=sent)).code == 0
+    assert (await world.call.register(header={"bodyCrc32": crc}, body=sent)).code == 0
 
 
 async def test_a_single_topic_is_refused_at_first_in_5_x() -> None:
@@ -84,39 +78,35 @@ async def test_a_single_topic_is_refused_at_first_in_5_x() -> None:
 
 
 async def test_a_registration_answers_with_the_master_and_the_order_conf(world: World, profile: Profile) -> None:
-    call = world.client()
-    await call.register()
-    await call(RequestCode.PUT_KV_CONFIG, {"namespace": "ORDER_TOPIC_CONFIG", "key": "T", "value": "broker-a:4"})
-    slave = await call.register(id_=1, addr="10.0.0.2:10911")
+    await world.call.register()
+    await world.call(RequestCode.PUT_KV_CONFIG, {"namespace": "ORDER_TOPIC_CONFIG", "key": "T", "value": "broker-a:4"})
+    slave = await world.call.register(id_=1, addr="10.0.0.2:10911")
     assert slave.ext_fields == {"masterAddr": "10.0.0.1:10911", "haServerAddr": "10.0.0.1:10912"}
     assert body(slave) == {"table": {"T": "broker-a:4"}}
 
 
 async def test_5_x_keeps_the_order_conf_to_itself_where_it_is_told_so() -> None:
     async with World(V5, return_order_topic_config_to_broker=False) as world:
-        call = world.client()
-        await call(RequestCode.PUT_KV_CONFIG, {"namespace": "ORDER_TOPIC_CONFIG", "key": "T", "value": "x"})
-        assert (await call.register()).body == b""
+        await world.call(RequestCode.PUT_KV_CONFIG, {"namespace": "ORDER_TOPIC_CONFIG", "key": "T", "value": "x"})
+        assert (await world.call.register()).body == b""
 
 
 async def test_an_unregistered_broker_is_gone(world: World, profile: Profile) -> None:
-    call = world.client()
-    await call.register()
-    assert await call.has_route()
-    assert (await call(RequestCode.UNREGISTER_BROKER, IDENTITY)).code == 0
+    await world.call.register()
+    assert await world.call.has_route()
+    assert (await world.call(RequestCode.UNREGISTER_BROKER, IDENTITY)).code == 0
     await world.clock.sleep(0.01)  # 5.x answers as soon as it is queued
-    assert (await call.route()).code == 17
+    assert (await world.call.route()).code == 17
     assert world.events("broker_dropped")[0]["value"] == {"reason": "unregistered"}
 
 
 async def test_query_data_version_gives_the_version_held(world: World, profile: Profile) -> None:
-    call = world.client()
-    unknown = await call(RequestCode.QUERY_DATA_VERSION, IDENTITY, version(3).encode())
+    unknown = await world.call(RequestCode.QUERY_DATA_VERSION, IDENTITY, version(3).encode())
     assert (unknown.ext_fields, unknown.body) == ({"changed": "true"}, b"")
-    await call.register(data_version=version(3))
-    same = await call(RequestCode.QUERY_DATA_VERSION, IDENTITY, version(3).encode())
+    await world.call.register(data_version=version(3))
+    same = await world.call(RequestCode.QUERY_DATA_VERSION, IDENTITY, version(3).encode())
     assert same.ext_fields == {"changed": "false"}
     state = ',"stateVersion":0' if profile is V5 else ""
     assert same.body.decode() == f'{{"counter":3{state},"timestamp":1000}}'
-    other = await call(RequestCode.QUERY_DATA_VERSION, IDENTITY, version(2).encode())
+    other = await world.call(RequestCode.QUERY_DATA_VERSION, IDENTITY, version(2).encode())
     assert other.ext_fields == {"changed": "true"}

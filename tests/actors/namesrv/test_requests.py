@@ -16,11 +16,10 @@ from tests.actors.namesrv.helpers import IDENTITY, LISTEN, V4, V5, World, body, 
 async def test_a_route_is_answered_in_the_requests_own_header_type(
     world: World, profile: Profile, kind: SerializeType
 ) -> None:
-    call = world.client()
-    registered = await call.register()
+    registered = await world.call.register()
     assert (registered.code, registered.ext_fields, registered.body) == (0, {}, b"")
     for _ in range(3):  # the second and third come from the cache
-        response = await call.route(serialize_type=kind)
+        response = await world.call.route(serialize_type=kind)
         assert (response.language, response.version) == (LanguageCode.JAVA, profile.version)
         assert (response.serialize_type, response.flag, response.remark) == (kind, 1, None)
         assert response.ext_fields is None
@@ -41,8 +40,7 @@ async def test_a_route_is_answered_in_the_requests_own_header_type(
 
 
 async def test_the_dialect_follows_the_clients_version_or_its_wish(world: World, profile: Profile) -> None:
-    call = world.client()
-    await call.register()
+    await world.call.register()
     for version_, wish, quoted in (
         (401, "", True),
         (400, "", False),
@@ -51,7 +49,7 @@ async def test_the_dialect_follows_the_clients_version_or_its_wish(world: World,
     ):
         fields = {"topic": "T", "acceptStandardJsonOnly": wish} if wish else {"topic": "T"}
         for _ in range(2):
-            response = await call(RequestCode.GET_ROUTEINFO_BY_TOPIC, fields, version=version_)
+            response = await world.call(RequestCode.GET_ROUTEINFO_BY_TOPIC, fields, version=version_)
             assert (b'{"0":"10.0.0.1:10911"}' in response.body) is quoted
             assert (b'{0:"10.0.0.1:10911"}' in response.body) is not quoted
 
@@ -71,56 +69,51 @@ async def test_a_zone_gets_its_own_brokers_in_the_default_dialect_in_5_x_only(
     profile: Profile, brokers: list[str], quoted: bool
 ) -> None:
     async with World(profile) as world:
-        call = world.client()
-        await call.register(header={"__ZONE_NAME": "z1"})
-        await call.register("broker-b", addr="10.0.0.2:10911", header={"__ZONE_NAME": "z2"})
+        await world.call.register(header={"__ZONE_NAME": "z1"})
+        await world.call.register("broker-b", addr="10.0.0.2:10911", header={"__ZONE_NAME": "z2"})
         asked = {"topic": "T", "__ZONE_MODE": "true", "__ZONE_NAME": "z1"}
         for _ in range(2):
-            response = await call(RequestCode.GET_ROUTEINFO_BY_TOPIC, asked)
+            response = await world.call(RequestCode.GET_ROUTEINFO_BY_TOPIC, asked)
             assert [data["brokerName"] for data in body(response)["brokerDatas"]] == brokers
             assert (b'"0"' in response.body) is quoted
 
 
 async def test_a_5_x_server_that_waits_for_service_is_not_ready_at_first() -> None:
     async with World(V5, need_wait_for_service=True, wait_seconds_for_service=45) as world:
-        call = world.client()
-        await call.register()
-        response = await call.route()
+        await world.call.register()
+        response = await world.call.route()
         assert (response.code, response.remark) == (1, "name server not ready")
         await world.clock.sleep(45)
-        assert await call.has_route()
-        assert await call.has_route()
+        assert await world.call.has_route()
+        assert await world.call.has_route()
 
 
 @pytest.mark.parametrize("enabled", [True, False])
 async def test_the_order_conf_is_in_the_route_where_it_is_enabled(enabled: bool) -> None:
     async with World(V4, order_message_enable=enabled) as world:
-        call = world.client()
-        await call.register()
-        assert "orderTopicConf" not in body(await call.route())
+        await world.call.register()
+        assert "orderTopicConf" not in body(await world.call.route())
         item = {"namespace": "ORDER_TOPIC_CONFIG", "key": "T", "value": "broker-a:4"}
-        await call(RequestCode.PUT_KV_CONFIG, item)
-        assert body(await call.route()).get("orderTopicConf") == ("broker-a:4" if enabled else None)
+        await world.call(RequestCode.PUT_KV_CONFIG, item)
+        assert body(await world.call.route()).get("orderTopicConf") == ("broker-a:4" if enabled else None)
 
 
 async def test_write_perm_is_wiped_and_added(world: World, profile: Profile) -> None:
-    call = world.client()
-    await call.register()
-    assert body(await call.route())["queueDatas"][0]["perm"] == 6
-    wiped = await call(RequestCode.WIPE_WRITE_PERM_OF_BROKER, {"brokerName": "broker-a"})
+    await world.call.register()
+    assert body(await world.call.route())["queueDatas"][0]["perm"] == 6
+    wiped = await world.call(RequestCode.WIPE_WRITE_PERM_OF_BROKER, {"brokerName": "broker-a"})
     assert wiped.ext_fields == {"wipeTopicCount": "2"}
-    assert body(await call.route())["queueDatas"][0]["perm"] == 4
-    added = await call(RequestCode.ADD_WRITE_PERM_OF_BROKER, {"brokerName": "broker-a"})
+    assert body(await world.call.route())["queueDatas"][0]["perm"] == 4
+    added = await world.call(RequestCode.ADD_WRITE_PERM_OF_BROKER, {"brokerName": "broker-a"})
     assert added.ext_fields == {"addTopicCount": "2"}
-    assert body(await call.route())["queueDatas"][0]["perm"] == 6
-    nobody = await call(RequestCode.WIPE_WRITE_PERM_OF_BROKER, {"brokerName": "nobody"})
+    assert body(await world.call.route())["queueDatas"][0]["perm"] == 6
+    nobody = await world.call(RequestCode.WIPE_WRITE_PERM_OF_BROKER, {"brokerName": "nobody"})
     assert (nobody.code, nobody.ext_fields) == (0, {"wipeTopicCount": "0"})
 
 
 async def test_topic_lists_over_the_wire(world: World, profile: Profile) -> None:
-    call = world.client()
-    assert body(await call(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS)) == {"topicList": []}
-    await call.register(topics=[topic("T"), topic("both", flag=3), topic("sub", flag=2)])
+    assert body(await world.call(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS)) == {"topicList": []}
+    await world.call.register(topics=[topic("T"), topic("both", flag=3), topic("sub", flag=2)])
     listed = {
         RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: {"T", "both", "sub"},
         RequestCode.GET_TOPICS_BY_CLUSTER: {"T", "both", "sub"},
@@ -129,43 +122,40 @@ async def test_topic_lists_over_the_wire(world: World, profile: Profile) -> None
         RequestCode.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST: {"sub"},
     }
     for code, expected in listed.items():
-        assert set(body(await call(code, {"cluster": "c"}))["topicList"]) == expected
-    unknown = await call(RequestCode.GET_TOPICS_BY_CLUSTER, {"cluster": "nowhere"})
+        assert set(body(await world.call(code, {"cluster": "c"}))["topicList"]) == expected
+    unknown = await world.call(RequestCode.GET_TOPICS_BY_CLUSTER, {"cluster": "nowhere"})
     assert body(unknown) == {"topicList": []}
-    system = body(await call(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS))
+    system = body(await world.call(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS))
     assert system == {"brokerAddr": "10.0.0.1:10911", "topicList": ["c", "broker-a"]}
 
 
 async def test_5_x_keeps_topic_lists_to_itself_where_it_is_told_so() -> None:
     async with World(V5, enable_all_topic_list=False, enable_topic_list=False) as world:
-        call = world.client()
         for code in (206, 224, 311, 312, 313):
-            response = await call(code, {"cluster": "c"})
+            response = await world.call(code, {"cluster": "c"})
             assert (response.code, response.remark) == (1, "disable")
-        assert (await call(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS)).code == 0
+        assert (await world.call(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS)).code == 0
 
 
 async def test_a_topic_is_deleted_with_code_0_known_or_not(world: World, profile: Profile) -> None:
-    call = world.client()
-    await call.register()
-    assert (await call(RequestCode.DELETE_TOPIC_IN_NAMESRV, {"topic": "T", "clusterName": "no"})).code == 0
-    assert await call.has_route()
+    await world.call.register()
+    assert (await world.call(RequestCode.DELETE_TOPIC_IN_NAMESRV, {"topic": "T", "clusterName": "no"})).code == 0
+    assert await world.call.has_route()
     for _ in range(2):
-        assert (await call(RequestCode.DELETE_TOPIC_IN_NAMESRV, {"topic": "T"})).code == 0
-    assert not await call.has_route()
+        assert (await world.call(RequestCode.DELETE_TOPIC_IN_NAMESRV, {"topic": "T"})).code == 0
+    assert not await world.call.has_route()
 
 
 async def test_5_x_has_three_codes_that_4_9_has_not() -> None:
     async with World(V5) as world:
-        call = world.client()
-        await call.register()
+        await world.call.register()
         row = QueueData(broker_name="broker-a", read_queue_nums=1, write_queue_nums=1, perm=6)
         sent = TopicRouteData(queue_datas=(row,)).encode()
-        assert (await call(RequestCode.REGISTER_TOPIC_IN_NAMESRV, {"topic": "X"}, sent)).code == 0
-        assert (await call(RequestCode.REGISTER_TOPIC_IN_NAMESRV, {"topic": "Y"})).code == 0
-        assert await call.has_route("X")
+        assert (await world.call(RequestCode.REGISTER_TOPIC_IN_NAMESRV, {"topic": "X"}, sent)).code == 0
+        assert (await world.call(RequestCode.REGISTER_TOPIC_IN_NAMESRV, {"topic": "Y"})).code == 0
+        assert await world.call.has_route("X")
         asked = {"clusterName": "c", "brokerName": "broker-a"}
-        group = await call(RequestCode.GET_BROKER_MEMBER_GROUP, asked)
+        group = await world.call(RequestCode.GET_BROKER_MEMBER_GROUP, asked)
         assert body(group) == {
             "brokerMemberGroup": {
                 "brokerAddrs": {"0": "10.0.0.1:10911"},
@@ -173,24 +163,23 @@ async def test_5_x_has_three_codes_that_4_9_has_not() -> None:
                 "cluster": "c",
             }
         }
-        nobody = await call(RequestCode.GET_BROKER_MEMBER_GROUP, {"clusterName": "c", "brokerName": "nobody"})
+        nobody = await world.call(RequestCode.GET_BROKER_MEMBER_GROUP, {"clusterName": "c", "brokerName": "nobody"})
         assert body(nobody)["brokerMemberGroup"]["brokerAddrs"] == {}
         assert group.remark == nobody.remark == "not set any response code"  # as there
-        assert (await call(RequestCode.BROKER_HEARTBEAT, IDENTITY)).code == 0
+        assert (await world.call(RequestCode.BROKER_HEARTBEAT, IDENTITY)).code == 0
 
 
 @pytest.mark.parametrize("profile", [V4, V5])
 async def test_an_unknown_code_is_met_with_silence_in_4_9_and_code_3_in_5_x(profile: Profile) -> None:
     async with World(profile) as world:
-        call = world.client()
         for code in (217, 901, 904, 12345) if profile is V4 else (12345,):
             if profile is V4:
                 with pytest.raises(RequestTimeout):
-                    await call(code)
+                    await world.call(code)
             else:
-                response = await call(code)
+                response = await world.call(code)
                 assert (response.code, response.remark) == (3, " request type 12345 not supported")
-        assert (await call.route()).code == 17  # and the server goes on
+        assert (await world.call.route()).code == 17  # and the server goes on
 
 
 async def test_kv_config_is_kept_in_its_file(profile: Profile, tmp_path: Path) -> None:
@@ -219,16 +208,15 @@ async def test_kv_config_is_kept_in_its_file(profile: Profile, tmp_path: Path) -
 
 async def test_settings_are_read_and_changed_over_the_wire(profile: Profile, tmp_path: Path) -> None:
     async with World(profile, data_dir=tmp_path, extra={"ours": "kept"}) as world:
-        call = world.client()
-        text = (await call(RequestCode.GET_NAMESRV_CONFIG)).body.decode()
+        text = (await world.call(RequestCode.GET_NAMESRV_CONFIG)).body.decode()
         assert "listenPort=9876\n" in text
         assert "ours=kept\n" in text
         assert ("supportActingMaster=false\n" in text) is (profile is V5)
-        assert (await call(RequestCode.UPDATE_NAMESRV_CONFIG)).code == 0
+        assert (await world.call(RequestCode.UPDATE_NAMESRV_CONFIG)).code == 0
         changes = b"orderMessageEnable=true\nunknown=1\n"
-        assert (await call(RequestCode.UPDATE_NAMESRV_CONFIG, None, changes)).code == 0
+        assert (await world.call(RequestCode.UPDATE_NAMESRV_CONFIG, None, changes)).code == 0
         assert world.server.config.order_message_enable
-        text = (await call(RequestCode.GET_NAMESRV_CONFIG)).body.decode()
+        text = (await world.call(RequestCode.GET_NAMESRV_CONFIG)).body.decode()
         assert "orderMessageEnable=true\n" in text
         assert "unknown" not in text
         assert "orderMessageEnable=true\n" in (tmp_path / "namesrv.properties").read_text()
@@ -237,9 +225,9 @@ async def test_settings_are_read_and_changed_over_the_wire(profile: Profile, tmp
             b"rocketmqHome=/",
             b"orderMessageEnable=false\nconfigBlackList=",
         ):
-            refused = await call(RequestCode.UPDATE_NAMESRV_CONFIG, None, black)
+            refused = await world.call(RequestCode.UPDATE_NAMESRV_CONFIG, None, black)
             assert (refused.code, refused.remark) == (16, "Can not update config in black list.")
-        wrong = await call(RequestCode.UPDATE_NAMESRV_CONFIG, None, b"orderMessageEnable=maybe")
+        wrong = await world.call(RequestCode.UPDATE_NAMESRV_CONFIG, None, b"orderMessageEnable=maybe")
         assert wrong.code == 1
         assert wrong.remark == "updateConfig: orderMessageEnable=maybe is not allowed; expected true or false"
         assert world.server.config.order_message_enable
@@ -265,14 +253,13 @@ REQUIRED = {
 
 async def test_a_missing_required_field_is_refused_by_name_and_changes_nothing() -> None:
     async with World(V5) as world:
-        call = world.client()
-        await call.register()
+        await world.call.register()
         for code, names in REQUIRED.items():
             for missing in names:
                 fields = {name: "1" for name in names if name != missing}
-                response = await call(code, fields)
+                response = await world.call(code, fields)
                 assert (response.code, response.remark) == (1, f"header field {missing} is missing"), code
-        unreadable = await call.register(header={"brokerId": "zero"})
+        unreadable = await world.call.register(header={"brokerId": "zero"})
         assert (unreadable.code, unreadable.remark) == (1, "header field brokerId cannot be read: 'zero'")
-        assert await call.has_route()
+        assert await world.call.has_route()
         assert LISTEN in world.network.listening

@@ -141,11 +141,10 @@ async def test_group_members_are_told_of_a_new_smallest_id_in_5_x() -> None:
 
         slave = RemotingServer(clock=world.clock, network=world.network, handler=handle, log=world.log)
         address = await slave.listen(Address("10.0.0.2", 10911))
-        call = world.client()
-        await call.register(id_=1, addr=str(address), header={"enableActingMaster": "true"})
-        await call.register(id_=0, header={"enableActingMaster": "true"})
+        await world.call.register(id_=1, addr=str(address), header={"enableActingMaster": "true"})
+        await world.call.register(id_=0, header={"enableActingMaster": "true"})
         await world.clock.sleep(1)
-        await call(RequestCode.UNREGISTER_BROKER, IDENTITY)
+        await world.call(RequestCode.UNREGISTER_BROKER, IDENTITY)
         await world.clock.sleep(1)
         await slave.close()
         assert [(request.code, request.is_oneway) for request in told] == [(905, True), (905, True)]
@@ -155,11 +154,10 @@ async def test_group_members_are_told_of_a_new_smallest_id_in_5_x() -> None:
 
 async def test_unregistrations_beyond_5_xs_queue_are_refused_with_a_bare_code_1() -> None:
     async with World(V5, un_register_broker_queue_capacity=1) as world:
-        call = world.client()
-        await call.register()
+        await world.call.register()
         waiting = Unregistration(cluster_name="c", broker_name="x", broker_addr="1.1.1.1:1", broker_id=0)
         world.server.table.submit_unregister(waiting)
-        response = await call(RequestCode.UNREGISTER_BROKER, IDENTITY)
+        response = await world.call(RequestCode.UNREGISTER_BROKER, IDENTITY)
         assert (response.code, response.remark) == (1, None)
 
 
@@ -185,41 +183,37 @@ BODIES: dict[str, bytes | None] = {
 async def test_a_malformed_registration_is_refused_and_the_server_goes_on(
     world: World, profile: Profile, name: str
 ) -> None:
-    call = world.client()
-    await call.register()
+    await world.call.register()
     body = BODIES[name] or zlib.compress(b"\0" * (64 * 1024 * 1024), 9)
-    response = await call.register("broker-b", addr="10.0.0.2:10911", body=body)
+    response = await world.call.register("broker-b", addr="10.0.0.2:10911", body=body)
     assert response.code == 1
     assert (response.remark or "").startswith("Failed to decode RegisterBrokerBody, ")
     assert len(response.remark or "") < 1000
     assert "broker-b" not in world.server.table.broker_addr_table
-    assert await call.has_route()
+    assert await world.call.has_route()
 
 
 @pytest.mark.parametrize("code", [217, 322, 318])
 async def test_other_malformed_bodies_are_refused_too(world: World, profile: Profile, code: int) -> None:
-    call = world.client()
     fields = {"brokerName": "a", "brokerAddr": "a:1", "clusterName": "c", "brokerId": "0", "topic": "T"}
     sent = b"key=\\u12" if code == 318 else b"}{"
     if (code, profile) == (217, V4):
         return
-    response = await call(code, fields, sent)
+    response = await world.call(code, fields, sent)
     assert response.code == 1
     assert response.remark
 
 
 async def test_absurd_names_are_served_and_not_echoed_in_full(world: World, profile: Profile) -> None:
-    call = world.client()
-    response = await call.route("x" * 8_000_000)
+    response = await world.call.route("x" * 8_000_000)
     assert response.code == 17
     assert len(response.remark or "") < 2000
     assert len(world.server.cache) == 0
 
 
 async def test_a_oneway_request_is_served_and_not_answered(world: World, profile: Profile) -> None:
-    call = world.client()
-    await call.register()
-    await call.client.oneway(LISTEN, RemotingCommand.request(RequestCode.UNREGISTER_BROKER, IDENTITY))
-    await call.client.oneway(LISTEN, RemotingCommand.request(105, {"topic": "T"}))
+    await world.call.register()
+    await world.call.client.oneway(LISTEN, RemotingCommand.request(RequestCode.UNREGISTER_BROKER, IDENTITY))
+    await world.call.client.oneway(LISTEN, RemotingCommand.request(105, {"topic": "T"}))
     await world.clock.sleep(0.01)
-    assert not await call.has_route()
+    assert not await world.call.has_route()

@@ -1,7 +1,5 @@
 """commits_follow_work over hand-written histories: offsets pass only what was received, and never go back unasked."""
 
-from typing import Any
-
 import pytest
 
 from nemesrv.chaos.checks.messages.commits_follow_work import CHECK
@@ -9,35 +7,7 @@ from nemesrv.chaos.topology import CONSUMER_GROUP
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import KILL, HistoryBuilder, cluster, kinds
 
-AT = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
-CLIENTS = ("producer-0", "consumer-0", "consumer-1")
-
-
-def story(**workload: Any) -> HistoryBuilder:
-    """Two consumers; the queue is consumer-0's from 10 s on."""
-    return taken(cluster(clients=CLIENTS, workload={"queues": 4, **workload}).at(10))
-
-
-def taken(
-    builder: HistoryBuilder, offset: int = 0, node: str = "consumer-0", op_id: str = "take-0", **more: Any
-) -> HistoryBuilder:
-    return builder.event(node, "queue_taken", op_id=op_id, offset=offset, **AT, **more)
-
-
-def dropped(
-    builder: HistoryBuilder, node: str = "consumer-0", op_id: str = "take-0", offset: int | None = None
-) -> HistoryBuilder:
-    return builder.event(node, "queue_dropped", op_id=op_id, offset=offset, **AT)
-
-
-def sent(builder: HistoryBuilder, seconds: float, offset: int = 0) -> HistoryBuilder:
-    stored = {"msg_key": f"k-{offset}", "offset": offset, **AT}
-    return builder.at(seconds).event("producer-0", "send", type="ok", op_id=f"o-{offset}", **stored)
-
-
-def received(builder: HistoryBuilder, seconds: float, offset: int = 0, node: str = "consumer-0") -> HistoryBuilder:
-    got = {"msg_key": f"k-{offset}", "offset": offset, **AT}
-    return builder.at(seconds).event(node, "receive", op_id="take-0", **got)
+from .test_messages_delivered import AT, CLIENTS, dropped, received, sent, story, taken
 
 
 def committed(

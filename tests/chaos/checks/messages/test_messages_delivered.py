@@ -14,16 +14,19 @@ CLIENTS = ("producer-0", "consumer-0", "consumer-1")
 
 def story(**workload: Any) -> HistoryBuilder:
     """Two consumers; the queue is consumer-0's from 10 s on."""
-    builder = cluster(clients=CLIENTS, workload={"queues": 4, **workload})
-    return taken(builder.at(10))
+    return taken(cluster(clients=CLIENTS, workload={"queues": 4, **workload}).at(10))
 
 
-def taken(builder: HistoryBuilder, offset: int = 0, node: str = "consumer-0", op_id: str = "take-0") -> HistoryBuilder:
-    return builder.event(node, "queue_taken", op_id=op_id, offset=offset, **AT)
+def taken(
+    builder: HistoryBuilder, offset: int = 0, node: str = "consumer-0", op_id: str = "take-0", **more: Any
+) -> HistoryBuilder:
+    return builder.event(node, "queue_taken", op_id=op_id, offset=offset, **AT, **more)
 
 
-def dropped(builder: HistoryBuilder, node: str = "consumer-0", op_id: str = "take-0") -> HistoryBuilder:
-    return builder.event(node, "queue_dropped", op_id=op_id, offset=None, **AT)
+def dropped(
+    builder: HistoryBuilder, node: str = "consumer-0", op_id: str = "take-0", offset: int | None = None
+) -> HistoryBuilder:
+    return builder.event(node, "queue_dropped", op_id=op_id, offset=offset, **AT)
 
 
 def heard(

@@ -12,10 +12,6 @@ from tests.chaos.builder import PAUSE, HistoryBuilder, address_of, cluster, exam
 WORKLOAD = {"queues": 4, "sends_per_s": 1}
 
 
-def check(builder: HistoryBuilder) -> Verdict:
-    return builder.judged(CHECK)
-
-
 def sends(failed: set[int], *, until_s: int = 400, lag_ms: float | None = 1.0, **run: Any) -> HistoryBuilder:
     """A send every second; those that began in `failed` seconds fail. broker-a of two is paused from 100 to 200 s."""
     builder = cluster(clients=("producer-0",), **{"workload": WORKLOAD, **run})
@@ -30,7 +26,7 @@ HALF = set(range(100, 200, 2))
 
 
 def test_all_succeed_in_quiet_and_half_while_one_of_two_brokers_hangs() -> None:
-    verdict = check(sends(HALF))
+    verdict = sends(HALF).judged(CHECK)
     assert (verdict.verdict, verdict.violations) == (Validity.VALID, 0)
     assert (verdict.measured["quiet"], verdict.measured["send"]) == (1.0, 0.871795)
     assert verdict.measured["quiet_stretches"] == [[0.0, 100_000.0], [272_000.0, 400_000.0]]
@@ -43,14 +39,14 @@ def test_a_machine_that_stands_still_takes_no_quiet_time_whole() -> None:
     """What fails beside it may be its doing; what fails a minute later is the nodes'."""
 
     def stalled(failed: set[int]) -> Verdict:
-        return check(sends(HALF | failed, until_s=280).at(250).lag(5000, "broker-b", until_s=256))
+        return sends(HALF | failed, until_s=280).at(250).lag(5000, "broker-b", until_s=256).judged(CHECK)
 
     assert stalled(set()).measured["quiet_stretches"] == [[0.0, 100_000.0], [272_000.0, 280_000.0]]
     assert stalled({275}).verdict is Validity.INVALID
 
 
 def test_one_failure_in_a_quiet_time_is_invalid() -> None:
-    verdict = check(sends({50, 51}))
+    verdict = sends({50, 51}).judged(CHECK)
     assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 2)
     (failed,) = verdict.examples
     about = {"kind": "failed in a quiet time", "operation": "send", "succeeded": 88, "failed": 2, "floor": 1.0}
@@ -66,7 +62,7 @@ def test_no_time_is_quiet_while_a_name_server_whose_clock_went_back_waits_for_se
 ) -> None:
     builder = sends(HALF | {340}, timers={"W_ms": wait_ms}, profile="5.x").at(330)
     builder.event("harness", "clock", source="ns-0", fault_id="c", value={"step_ms": -300_000.0})
-    assert check(builder).verdict is expected
+    assert builder.judged(CHECK).verdict is expected
 
 
 ABSENT = ("absent-1", "absent", "not_started", "ns-1")
@@ -86,7 +82,7 @@ def test_who_begins_while_a_name_server_of_its_list_is_not_there_may_fail_once(
 ) -> None:
     builder = sends(failed | HALF)
     builder.at(absent_s[0]).fault(*ABSENT, until_s=absent_s[1])
-    assert check(builder).verdict is expected
+    assert builder.judged(CHECK).verdict is expected
 
 
 KILL, STOP = ("kill-1", "kill", "sigkill", "broker-b"), ("stop-1", "stop", "sigterm", "broker-a")
@@ -106,7 +102,7 @@ def test_a_broker_that_stops_serves_nobody_on_its_way(failed: set[int], expected
     builder.at(200).fault(*STOP, until_s=210).restarted("broker-a")
     for second in range(10, 400):
         builder.at(second + 0.1).event("producer-0", "send", type="info" if second in failed else "ok", duration_ms=100)
-    assert check(builder.end(400)).verdict is expected
+    assert builder.end(400).judged(CHECK).verdict is expected
 
 
 SLAVE_KILLED = ("kill-1", "kill", "sigkill", "broker-a/1")
@@ -127,7 +123,7 @@ def without_its_slave(alone: range, **run: Any) -> HistoryBuilder:
 
 def test_what_a_sync_master_stored_while_its_slave_was_gone_was_answered_well() -> None:
     """SLAVE_NOT_AVAILABLE is a result to a producer, and no exception."""
-    verdict = check(without_its_slave(range(100, 210), **SYNC))
+    verdict = without_its_slave(range(100, 210), **SYNC).judged(CHECK)
     assert (verdict.verdict, verdict.violations, verdict.measured["send"]) == (Validity.VALID, 0, 1.0)
 
 
@@ -142,7 +138,7 @@ def test_what_a_sync_master_stored_while_its_slave_was_gone_was_answered_well() 
 def test_a_broker_that_says_so_though_it_has_its_slave_or_waits_for_none_is_no_good_one(
     alone: range, run: dict[str, Any]
 ) -> None:
-    assert check(without_its_slave(alone, **run)).verdict is Validity.INVALID
+    assert without_its_slave(alone, **run).judged(CHECK).verdict is Validity.INVALID
 
 
 def test_a_fault_may_be_felt_before_its_row_which_comes_when_it_is_complete() -> None:
@@ -153,20 +149,20 @@ def test_a_fault_may_be_felt_before_its_row_which_comes_when_it_is_complete() ->
 
     stop, kill = ("f1", "stop", "sigterm", "broker-a"), ("f1", "kill", "sigkill", "broker-a")
     cut = ("f1", "cut", "toxiproxy.disabled", "consumer-0", "broker-a")
-    assert check(pull_fails_at(99.5, stop)).verdict is Validity.VALID
-    assert check(pull_fails_at(99.5, kill)).verdict is Validity.INVALID
-    assert check(pull_fails_at(99.95, cut, {"asked_ms": 99_900.0})).verdict is Validity.VALID
-    assert check(pull_fails_at(99.85, cut, {"asked_ms": 99_900.0})).verdict is Validity.INVALID
+    assert pull_fails_at(99.5, stop).judged(CHECK).verdict is Validity.VALID
+    assert pull_fails_at(99.5, kill).judged(CHECK).verdict is Validity.INVALID
+    assert pull_fails_at(99.95, cut, {"asked_ms": 99_900.0}).judged(CHECK).verdict is Validity.VALID
+    assert pull_fails_at(99.85, cut, {"asked_ms": 99_900.0}).judged(CHECK).verdict is Validity.INVALID
 
 
 def test_a_send_may_time_out_at_a_broker_that_stood_still_and_where_nobody_measured_that_is_unknown() -> None:
-    assert check(sends({50}).at(48).lag(1500, "broker-b", until_s=51)).verdict is Validity.VALID
-    assert check(sends({50}, lag_ms=None)).verdict is Validity.UNKNOWN
+    assert sends({50}).at(48).lag(1500, "broker-b", until_s=51).judged(CHECK).verdict is Validity.VALID
+    assert sends({50}, lag_ms=None).judged(CHECK).verdict is Validity.UNKNOWN
 
 
 def test_that_another_operation_was_slow_excuses_no_failure_for_the_broker_under_judgement_may_be_slow() -> None:
     builder = sends({50}).at(51).event("producer-0", "send", type="ok", duration_ms=1400)
-    verdict = check(builder)
+    verdict = builder.judged(CHECK)
     assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
 
 
@@ -178,16 +174,16 @@ def test_a_failure_while_the_proxies_stood_still_is_of_no_quiet_time_and_after_a
         return builder.at(53.1).event("producer-0", "send", type="info", duration_ms=3000).end(100)
 
     clients = ("producer-0", "producer-1")
-    assert check(silent(cluster(clients=clients))).verdict is Validity.INVALID
+    assert silent(cluster(clients=clients)).judged(CHECK).verdict is Validity.INVALID
     builder = silent(cluster(clients=clients)).at(50).lag(2900, "toxiproxy", until_s=53)
-    assert check(builder).verdict is Validity.VALID
+    assert builder.judged(CHECK).verdict is Validity.VALID
 
 
 @pytest.mark.parametrize(("second", "expected"), [(60, Validity.VALID), (30, Validity.INVALID)])
 def test_what_got_no_answer_while_its_broker_stood_still_is_of_no_quiet_time(second: int, expected: Validity) -> None:
     """Stalls took the quiet time before the fault whole."""
     stalled = sends({second}).at(0).lag(2500, "broker-a", until_s=2.5).at(60).lag(2500, "broker-a", until_s=62.5)
-    assert check(stalled).verdict is expected
+    assert stalled.judged(CHECK).verdict is expected
 
 
 def test_as_many_pulls_may_fail_as_the_proxies_stood_still_for_seconds() -> None:
@@ -195,12 +191,12 @@ def test_as_many_pulls_may_fail_as_the_proxies_stood_still_for_seconds() -> None
     for number in range(6):
         builder.at(64 + number / 10).event("consumer-0", "pull", type="info", duration_ms=3000)
     late = builder.at(50).lag(15_000, "toxiproxy", until_s=65).lag(1, "consumer-0").end(100)
-    assert check(late).verdict is Validity.UNKNOWN
+    assert late.judged(CHECK).verdict is Validity.UNKNOWN
 
 
 @pytest.mark.parametrize(("floor", "expected"), [(0.8, Validity.VALID), (0.9, Validity.INVALID)])
 def test_a_scenario_may_set_a_floor_from_its_first_fault_on(floor: float, expected: Validity) -> None:
-    found = check(sends(HALF, availability_floor=floor))
+    found = sends(HALF, availability_floor=floor).judged(CHECK)
     assert found.verdict is expected
     if expected is Validity.INVALID:
         broken = answers([found], None, "x").broken
@@ -213,9 +209,9 @@ def test_an_answer_that_says_no_is_an_answer_for_pulls_and_look_ups_and_none_for
     builder = cluster(clients=("producer-0",))
     for event in ("pull", "name_server_call"):
         builder.at(50).event("producer-0", event, type="fail", code=17)
-    assert check(builder.end(100)).verdict is Validity.VALID
+    assert builder.end(100).judged(CHECK).verdict is Validity.VALID
     builder.at(60).event("producer-0", "send", type="fail", code=14)
-    assert check(builder).verdict is Validity.INVALID
+    assert builder.judged(CHECK).verdict is Validity.INVALID
 
 
 @pytest.mark.parametrize(("at_s", "expected"), [(50, Validity.INVALID), (150, Validity.VALID)])
@@ -226,7 +222,7 @@ def test_a_look_up_of_who_asks_once_is_answered_in_quiet_times_and_is_no_clients
     for moment_s, type_ in ((20.0, "ok"), (at_s, "info"), (300.0, "ok")):
         about = {"f": "route", "op_id": f"start-{moment_s}", "duration_ms": 100}
         builder.at(moment_s + 0.1).event("prober", "name_server_call", type=type_, **about)
-    verdict = check(builder)
+    verdict = builder.judged(CHECK)
     assert (verdict.verdict, "name_server_call" in verdict.measured) == (expected, False)
 
 
@@ -237,7 +233,7 @@ def test_who_leaves_look_ups_unanswered_is_guilty_and_not_who_asked() -> None:
         about = {"code": None if server == "ns-0" else 0, "duration_ms": 3000, "value": {"tried": tried}}
         ended = "info" if server == "ns-0" else "ok"
         builder.at(at_s).event("prober", "name_server_call", type=ended, f="route", **about)
-    (found,) = check(builder.end(400)).examples
+    (found,) = builder.end(400).judged(CHECK).examples
     assert (found.who, found.more["holder"]) == ("prober", "ns-0")
 
 
@@ -249,7 +245,7 @@ def test_a_broker_that_has_moved_is_not_asked_why_tries_failed_where_it_was(addr
         where = {"broker_name": "broker-a", "address": address}
         builder.at(second).event("producer-0", "send_attempt", type="fail", duration_ms=1, **where)
         builder.at(second + 0.1).event("producer-0", "send", type="ok", duration_ms=100)
-    assert [example.who for example in check(builder.end(400)).examples] == expected
+    assert [example.who for example in builder.end(400).judged(CHECK).examples] == expected
 
 
 @pytest.mark.parametrize(("address", "expected"), [("10.9.9.9:10911", []), (address_of("broker-a"), ["broker-a"])])
@@ -264,7 +260,7 @@ def test_a_broker_is_not_asked_why_tries_failed_at_an_address_that_somebody_regi
         where = {"broker_name": "broker-a", "address": address}
         builder.at(second).event("producer-0", "send_attempt", type="fail", duration_ms=1, **where)
         builder.at(second + 0.1).event("producer-0", "send", type="ok", duration_ms=100)
-    assert [example.who for example in check(builder.end(400)).examples] == expected
+    assert [example.who for example in builder.end(400).judged(CHECK).examples] == expected
 
 
 @pytest.mark.parametrize(("queue_id", "code", "expected"), [(7, 1, []), (7, 29, []), (3, 29, ["broker-a"])])
@@ -276,7 +272,7 @@ def test_a_broker_may_refuse_a_send_at_a_queue_that_the_topic_has_not(
         where = {"broker_name": "broker-a", "address": address_of("broker-a"), "queue_id": queue_id, "code": code}
         builder.at(second).event("producer-0", "send_attempt", type="info", duration_ms=1, **where)
         builder.at(second + 0.1).event("producer-0", "send", type="ok", duration_ms=100)
-    assert [example.who for example in check(builder.end(400)).examples] == expected
+    assert [example.who for example in builder.end(400).judged(CHECK).examples] == expected
 
 
 @pytest.mark.parametrize(("cap_ms", "expected"), [(-1, Validity.INVALID), (500, Validity.VALID)])
@@ -290,11 +286,11 @@ def test_a_slow_link_is_no_quiet_time_for_who_gives_each_try_less_than_its_round
     for second in range(10, 400):
         type_ = "info" if second == 150 else "ok"
         builder.at(second + 0.1).event("producer-0", "send", type=type_, duration_ms=100)
-    assert check(builder.end(400)).verdict is expected
+    assert builder.end(400).judged(CHECK).verdict is expected
 
 
 def test_without_operations_nothing_is_examined() -> None:
-    verdict = check(cluster(clients=("producer-0",)).end(100))
+    verdict = cluster(clients=("producer-0",)).end(100).judged(CHECK)
     assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
 
 
@@ -325,7 +321,7 @@ def test_a_broker_serves_no_queue_that_the_topic_lost_and_no_pull_of_what_may_no
     about = {"broker_name": "broker-a", "address": address_of("broker-a"), "queue_id": queue_id, "code": 0}
     who, topic = ("producer-0", {}) if event == "send_attempt" else ("consumer-0", {"topic": "orders"})
     told.at(at_s).event(who, event, type="ok", duration_ms=1.0, **about, **topic)
-    assert check(told.end(200)).violations == violations
+    assert told.end(200).judged(CHECK).violations == violations
 
 
 @pytest.mark.parametrize(
@@ -350,7 +346,7 @@ def test_a_broker_refuses_no_send_to_a_queue_that_the_topic_has_though_a_fault_n
         told.at(has_s).event("broker-a", "topic", topic="orders", value=has)
     sent = {"broker_name": "broker-a", "address": address_of("broker-a"), "queue_id": queue_id, "code": code}
     told.at(at_s).event("producer-0", "send_attempt", type="fail", duration_ms=1.0, **sent)
-    verdict = check(told.end(200))
+    verdict = told.end(200).judged(CHECK)
     assert verdict.verdict is expected
     assert [one.who for one in verdict.examples] == (["broker-a"] if expected is Validity.INVALID else [])
 
@@ -369,6 +365,6 @@ def test_a_slave_that_was_made_master_refuses_no_send_as_a_slave_does_though_a_f
         told.at(switched_s).event("admin", "admin", f="switch", type="ok", target="broker-a/1", code=0)
     sent = {"broker_name": "broker-a", "address": address_of("broker-a/1"), "queue_id": 0, "code": code}
     told.at(150).event("producer-0", "send_attempt", type="fail", duration_ms=1.0, **sent)
-    verdict = check(told.end(200))
+    verdict = told.end(200).judged(CHECK)
     assert verdict.verdict is expected
     assert [one.who for one in verdict.examples] == (["broker-a/1"] if expected is Validity.INVALID else [])
