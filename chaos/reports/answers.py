@@ -43,6 +43,8 @@ _DEEDS = {
     "name_server_selection": "chose NameServers as their version does",
 }
 """What all clients did if the check is VALID."""
+_LEFT = {"dead_brokers_avoided": "brokers_left_within_s", "dead_name_servers_left": "name_servers_left_within_s"}
+"""Promises that count only where RocketMQ allows more, by check."""
 _UNUSED = {"dead_brokers_avoided": "used no dead broker", "dead_name_servers_left": "used no dead NameServer"}
 _FAULTS_SHOWN = 2
 _NOUNS = {
@@ -124,7 +126,7 @@ def answers(
         injected="" if scenario is None else said([_injected(scenario)]),
         broken=said([rule]),
         routes=said(_routes(verdicts, scenario)),
-        clients=said(_clients(verdicts)),
+        clients=said([*_clients(verdicts), *_above_rocketmqs(verdicts, scenario)]),
         drops=said(_drops(verdicts)),
         cost="" if cost is None else said([cost.told(guilty_nodes(verdicts))]),
         undecided=tuple(said([line]) for line in _undecided(verdicts)),
@@ -518,6 +520,16 @@ def _clients(verdicts: Sequence[Verdict]) -> list[str]:
     if acknowledged := counts.get("acknowledged"):
         said.append(f"{counts['received']:,} of {acknowledged:,} messages arrived{_not_arrived(counts)}")
     return said
+
+
+def _above_rocketmqs(verdicts: Sequence[Verdict], scenario: Scenario | None) -> Iterator[str]:
+    """Return a sentence for each promise that no client is judged by, because RocketMQ allows less."""
+    for v in verdicts:
+        promised_s = getattr(scenario and scenario.promises, _LEFT.get(v.name, ""), None)
+        allowed_s = max((f.bound_ms / 1000 for f in v.findings if f.bound_ms), default=math.inf)
+        if promised_s is not None and promised_s > allowed_s:
+            limits = f"your {promised_s:g} s ({_LEFT[v.name]}) is above RocketMQ's {allowed_s:.4g} s"
+            yield f"{limits}, so RocketMQ's limit decides"
 
 
 def _deed(name: str, right: Verdict) -> str:

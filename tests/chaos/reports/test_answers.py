@@ -164,6 +164,16 @@ def test_clients_that_left_what_was_dead_are_told_with_the_last_of_them() -> Non
     )
 
 
+@pytest.mark.parametrize(("promised_s", "said_of_it"), [(40, True), (30, False)])
+def test_a_promise_above_rocketmqs_own_limit_is_said_to_decide_nothing(promised_s: float, said_of_it: bool) -> None:
+    scenario = find_scenario("broker-crash", [f"promises.brokers_left_within_s={promised_s}"])
+    bounds = [30_000.0, min(35_000.0, promised_s * 1000)]
+    left = tuple(Finding(subject="x", kind="must not use", from_ms=0, to_ms=1, bound_ms=bound) for bound in bounds)
+    found = Verdict(name="dead_brokers_avoided", verdict=Validity.VALID, examined=2, findings=left)
+    sentence = "your 40 s (brokers_left_within_s) is above RocketMQ's 35 s, so RocketMQ's limit decides"
+    assert (sentence in answers([found], scenario, "x").clients) == said_of_it
+
+
 @pytest.mark.parametrize("name", sorted(shipped()))
 def test_what_any_shipped_scenario_injects_is_a_sentence(name: str) -> None:
     (first,) = said(Verdict(name="order_kept", verdict=Validity.VALID, examined=1), scenario=find_scenario(name))
