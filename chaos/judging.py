@@ -156,7 +156,7 @@ def find(where: str, checks: tuple[str, ...] | None, spark: Callable[[], SparkSe
 
         file = f"{where.rstrip('/')}/scenario.yaml"
         text = None if checks else read_text(file, spark())
-        scenario = None if text is None else parse(read(text, file=file), file=file)
+        scenario = None if text is None else parse(read(text, file=file), file=file, reads_defect=False)
         return History(where=where, checks=checks or _checks_of(scenario, where), scenario=scenario, drawn=False)
     if not path.exists() or (path.is_file() and path.suffix != ".parquet"):
         raise ScenarioError("check", "RUN_DIR", repr(where), "a run folder or a folder of Parquet files")
@@ -179,7 +179,7 @@ def find(where: str, checks: tuple[str, ...] | None, spark: Callable[[], SparkSe
 def _recorded(file: Path) -> Scenario:
     """Return the scenario of a run folder. ScenarioError names the nemesrv that wrote it, if it is another version."""
     try:
-        return load(file)
+        return load(file, reads_defect=False)
     except ScenarioError as exc:
         versions = read(file.read_text(encoding="utf-8"), file=str(file)).get("versions")
         if other := _other_version(versions if isinstance(versions, Mapping) else {}):
