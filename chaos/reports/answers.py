@@ -25,10 +25,11 @@ from ..faults.kinds import ACTIONS, FAULTS
 from ..faults.link_faults import Heal, LinkFault
 from ..faults.process_faults import Restart, Resume
 from ..oracle.recorded import STALL
+from ..oracle.windows import legend
 from ..scenarios.action import ActionModel, fault_ids, is_chosen
 from ..scenarios.model import Scenario
 from ..scenarios.series import nodes_of
-from ..verdict import Finding, Validity, Verdict, seconds, tenths, worst
+from ..verdict import Example, Finding, Validity, Verdict, seconds, tenths, worst
 from .cost import Cost
 from .groups import of_each
 from .imported import LIKELY, NOTHING_JUDGED, how_sure
@@ -69,6 +70,7 @@ _WHY_DROPPED = {
 _DROPS_SHOWN = 4
 _LABEL = re.compile(r"\b([\w-]+) (start|end)\b")
 _OWN_RULE = re.compile(r"(?P<method>\w[\w.]*(?:, \w[\w.]*)*): (?P<rule>.+)")
+_LETTER = re.compile(r"\beach ([A-Z]r?)\b")
 _NO_FAULT = "No fault was injected, so this run shows nothing about faults"
 
 
@@ -149,7 +151,10 @@ def _rule(wrong: Verdict, cause: Cause) -> str:
     kinds = {example.more.get("kind") for example in wrong.examples[:1]}
     rows = {finding.row for finding in wrong.findings if finding.wrong and finding.kind in kinds}
     own = _OWN_RULE.fullmatch(rows.pop()) if len(rows) == 1 and group is not Group.ROUTES else None
-    return f"{own['rule']} ({wrong.name}: {own['method']})" if own else f"{cause.guarantee} ({wrong.name})"
+    if own is None:
+        return f"{cause.guarantee} ({wrong.name})"
+    letters = legend(_LETTER.findall(own["rule"]), wrong.allowed.get("timers")).items()
+    return f"{own['rule']} ({wrong.name}: {own['method']}{''.join(f'; {at}: {says}' for at, says in letters)})"
 
 
 _EFFECTS = frozenset({"broker_address_not_reached", "broker_is_not_registered"})
@@ -405,17 +410,17 @@ def _routes(verdicts: Sequence[Verdict], scenario: Scenario | None) -> list[str]
     return said
 
 
-def spoken_of(verdicts: Sequence[Verdict]) -> list[tuple[str, str, str]]:
-    """Return (check, node, peer) of each example of a check that is not VALID, and of the latest drop and return of a
-    broker."""
+def spoken_of(verdicts: Sequence[Verdict]) -> list[tuple[str, Example]]:
+    """Return each example of a check that is not VALID, and the latest drop and return of a broker, each with its
+    check."""
     told = [
         first_wrong(verdicts),
         *(v for kind in (Validity.INVALID, Validity.UNKNOWN) for v in verdicts if v.verdict is kind),
     ]
-    found = [(v.name, e.who, e.what) for v in told if v is not None for e in v.examples]
+    found = [(v.name, e) for v in told if v is not None for e in v.examples]
     truth = [v for v in verdicts if v.name == "routes_are_true"]
     changes = [c for v in truth for kind in ("must not hold", "must hold") for c in _changes(v, kind)[:1]]
-    return [*found, *((truth[0].name, change.subject, change.object) for change in changes)]
+    return [*found, *((truth[0].name, change.example) for change in changes)]
 
 
 def _drops_and_returns(truth: Verdict, *, all_right: bool) -> list[str]:

@@ -11,6 +11,7 @@ import pytest
 from nemesrv.chaos.faults.kinds import FAULTS
 from nemesrv.chaos.history.rows import to_table, write_parquet
 from nemesrv.chaos.history.schema import parquet_path
+from nemesrv.chaos.oracle.time_outs import HEARTBEAT, POLL
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.reports import columns
 from nemesrv.chaos.reports.html import plots
@@ -92,6 +93,21 @@ def test_what_a_check_tolerated_is_late_and_not_over_and_nothing_is_judged_again
 def test_what_no_lane_of_a_node_shows_has_one_of_its_checks_own(run: Path) -> None:
     lanes = lanes_of(run, found_by("no_acknowledged_loss", "producer-0", "broker-a", 43, None))
     assert brief(lanes["no_acknowledged_loss/producer-0"].windows) == [("over", 40, 40)]
+
+
+@pytest.mark.parametrize(
+    ("task", "named", "lanes"),
+    [
+        (HEARTBEAT, "broker-a, broker-b", ["consumer-0/broker-a", "consumer-0/broker-b"]),
+        (HEARTBEAT, "", ["timers_kept/consumer-0"]),
+        (POLL, "", ["consumer-0"]),
+    ],
+)
+def test_a_timer_is_over_on_the_lanes_of_its_brokers_or_of_the_name_server_that_it_asks_or_on_its_own(
+    task: str, named: str, lanes: list[str], run: Path
+) -> None:
+    drawn = lanes_of(run, found_by("timers_kept", "consumer-0", task, 33, 63, more={"because": named}))
+    assert [key for key, lane in drawn.items() if ("over", 30, 60) in brief(lane.windows)] == lanes
 
 
 def test_name_servers_that_differ_are_over_on_a_lane_of_their_own(run: Path) -> None:
