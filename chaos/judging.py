@@ -299,7 +299,8 @@ def show(
 ) -> None:
     """Print the result on stdout: sentences, a table of checks that are not VALID, the VALID groups, and the report's
     path; or one JSON object. Append the verdicts as Markdown to `summary_file`. `full`: the table has every check.
-    `quiet`: print only the first sentence and the path.
+    `quiet`: print only the first sentence, the sentence about the clients (which says how many of them had to leave a
+    dead node) and the path.
     `took_s`: duration of the run. `names_left_out`: print the names of the checks that examined nothing.
     """
     history = judged.history
@@ -309,7 +310,7 @@ def show(
         unexamined = left_out_line(reasons(judged.left_out), full=full) if names_left_out else ""
         lines = _told(judged, took_s).lines()
         if quiet and not full:
-            click.echo(lines[0])
+            click.echo("\n".join([lines[0], *(line for line in lines[1:] if line.startswith("Clients: "))]))
         else:
             print_answers(judged.verdicts, [*lines, unexamined], full=full)
         said = counted(judged.verdicts)

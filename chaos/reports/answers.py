@@ -440,7 +440,7 @@ def _drops_and_returns(truth: Verdict, *, all_right: bool) -> list[str]:
 
 def _drops(verdicts: Sequence[Verdict]) -> list[str]:
     """Return `ns-0 dropped broker-a at 80.0 s (the broker's channel had ended) and acknowledged its next registration
-    at 97.2 s` for each moment."""
+    17.2 s later, at 97.2 s` for each moment."""
     found: dict[tuple[str, str, str], tuple[list[str], list[float]]] = {}
     for v in verdicts:
         for one in v.measured.get("dropped", ()) if v.name == "no_false_eviction" else ():
@@ -451,7 +451,7 @@ def _drops(verdicts: Sequence[Verdict]) -> list[str]:
     said = [
         f"{all_of(sorted({*name_servers}))} dropped {broker}{_times(name_servers)} at {at_s} s"
         + _WHY_DROPPED.get(reason, "")
-        + _back(back_ms, all_back=len(back_ms) == len(name_servers))
+        + _back(float(at_s) * 1000, back_ms, all_back=len(back_ms) == len(name_servers))
         for (at_s, broker, reason), (name_servers, back_ms) in found.items()
     ]
     more = [f"and {len(said) - _DROPS_SHOWN} more"] if len(said) > _DROPS_SHOWN else []
@@ -462,11 +462,13 @@ def _times(name_servers: Sequence[str]) -> str:
     return f" {len(name_servers)} times" if len(name_servers) > len({*name_servers}) else ""
 
 
-def _back(back_ms: Sequence[float], *, all_back: bool) -> str:
+def _back(dropped_ms: float, back_ms: Sequence[float], *, all_back: bool) -> str:
     if not all_back:
         return ""
     first, last = tenths(min(back_ms)), tenths(max(back_ms))
-    return f" and acknowledged its next registration at {first if first == last else f'{first} to {last}'} s"
+    if first != last:
+        return f" and acknowledged its next registration at {first} to {last} s"
+    return f" and acknowledged its next registration {seconds(back_ms[0] - dropped_ms)} later, at {first} s"
 
 
 def _gone_at_once(truth: Verdict) -> str:

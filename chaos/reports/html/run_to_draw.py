@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -244,14 +245,20 @@ def fewer(lanes_: Sequence[Lane], named: set[str | None]) -> list[Lane]:
 
 
 def near(lines: list[LogLine], moments: Sequence[float]) -> list[str]:
-    """Return the log lines of the node within 2 s of these moments, at most 8."""
+    """Return the log lines of the node within 2 s of these moments, at most 8; equal lines in a row are one line."""
 
     def distance_ms(line: LogLine) -> float:
         return min(abs(line.time_ms - at_ms) for at_ms in moments)
 
-    close = [line for line in lines if distance_ms(line) <= NEAR_MS]
-    nearest = sorted(close, key=distance_ms)[:NEAR_MAX]
-    return [f"{line.time_ms / 1000:.3f} s {line.level} {_short(line.text)}" for line in close if line in nearest]
+    alike = groupby((line for line in lines if distance_ms(line) <= NEAR_MS), key=lambda line: line[1:])
+    told = [_as_one(list(group)) for _, group in alike]
+    nearest = sorted(told, key=distance_ms)[:NEAR_MAX]
+    return [f"{line.time_ms / 1000:.3f} s {line.level} {line.text}" for line in told if line in nearest]
+
+
+def _as_one(lines: Sequence[LogLine]) -> LogLine:
+    again = f" ({len(lines)} times)" if len(lines) > 1 else ""
+    return lines[0]._replace(text=_short(lines[0].text) + again)
 
 
 def _short(text: str) -> str:

@@ -109,8 +109,9 @@ def test_each_drop_is_told_with_its_reason_and_the_return_and_equal_drops_are_to
     assert said(found)[1] == (
         "Drops: ns-0 and ns-1 dropped broker-a at 62.2 s (silent for longer than brokerChannelExpiredTime) and "
         "acknowledged its next registration at 70.0 to 70.4 s; ns-0 dropped broker-a 2 times at 80.0 s (the broker's "
-        "channel had ended); ns-0 dropped broker-a at 81.0 s and acknowledged its next registration at 89.0 s; ns-0 "
-        "dropped broker-a at 81.2 s and acknowledged its next registration at 89.0 s; and 2 more."
+        "channel had ended); ns-0 dropped broker-a at 81.0 s and acknowledged its next registration 8.0 s later, at "
+        "89.0 s; ns-0 dropped broker-a at 81.2 s and acknowledged its next registration 7.8 s later, at 89.0 s; and 2 "
+        "more."
     )
 
 

@@ -90,7 +90,7 @@ def test_a_violation_of_heartbeats_shows_the_rounds_around_it_and_the_brokers_th
 
 def test_an_example_of_a_name_server_shows_what_it_wrote_around_that_moment(tmp_path: Path) -> None:
     at = "2023-11-14 22:13:"
-    lines = [f"{at}{s:02d},500 INFO nemesrv.ns-0: <line> of {s} s\n" for s in (19, 21, 22, 23, 24, 29)]
+    lines = [f"{at}{s:02d},500 INFO nemesrv.ns-0: <line> of {s} s\n" for s in (19, 21, 22, 23, 23, 24, 29)]
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "ns-0.log").write_text("".join(lines), encoding="utf-8")
     one = Example(who="ns-0", what="broker-a", from_ms=3_000.0, more={"kind": "must not be dropped"})
@@ -102,6 +102,7 @@ def test_an_example_of_a_name_server_shows_what_it_wrote_around_that_moment(tmp_
         f"{at} s INFO" for at in ("-0.500", "0.500", "1.500", "2.500")
     ]
     assert of_other.log == ()
+    assert of_one.log[2].endswith(" of 23 s (2 times)")
     lasting = replace(verdict, examples=(replace(one, to_ms=9_500.0),))
     (both,) = told_of(tmp_path, story(), lasting).of_examples["no_false_eviction"]
     assert both.log[-1].startswith("7.500 s"), "what it wrote around the end"
