@@ -293,7 +293,7 @@ def _fault(scenario: Scenario, entry: ActionModel, end_s: float | None) -> str:
         return f"{all_of(entry.nodes)} {_was(scenario, entry.nodes)} {what.title}{lasted}"
     one_way = f", {what.stream} only" if what.stream != "both" else ""
     if what.do in ("cut", "black_hole") and all(map(is_chosen, entry.links)):
-        return f"clients were cut from the NameServers that they had chosen{one_way}{lasted}"
+        return f"clients were cut{lasted} from the NameServers that they had chosen{one_way}"
     ends = [re.split(r"\s*<?->\s*", link.replace("isolate ", "* <-> ")) for link in entry.links]
     if what.do in ("cut", "black_hole") and all(len(pair) == 2 and pair[0] == ends[0][0] for pair in ends):
         who, others = [ends[0][0]], ["all others" if pair[1] == "*" else pair[1] for pair in ends]

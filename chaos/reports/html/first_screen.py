@@ -11,7 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ...checks import CHECKS
 from ...checks.cause import first_wrong
+from ...checks.check import Group
 from ...verdict import Verdict, seconds
 from ..answers import Answers, answers, spoken_of
 from . import lanes
@@ -31,7 +33,8 @@ def answered(told: RunToDraw, verdicts: Sequence[Verdict]) -> Answers:
     wrong = first_wrong(told.verdicts)
     wrong_ms = wrong.examples[0].from_ms if wrong is not None and wrong.examples else None
     fault_ms = min((fault.start_ms for fault in told.world.faults), default=math.inf)
-    if wrong_ms is not None and wrong_ms < fault_ms < math.inf:
+    is_of_a_message = wrong is not None and wrong.name in CHECKS and CHECKS[wrong.name].group is Group.MESSAGES
+    if wrong_ms is not None and wrong_ms < fault_ms < math.inf and not is_of_a_message:  # its time is the message's
         injected = f"{injected.rstrip('.')}. It was wrong before any fault: from {seconds(wrong_ms)} on."
     return replace(said, injected=injected)
 

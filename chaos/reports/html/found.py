@@ -18,7 +18,7 @@ from ...checks import CHECKS
 from ...checks.check import Group, Section
 from ...oracle.time_outs import POLL
 from ...oracle.world import World
-from ...verdict import Example, Finding, Validity, Verdict
+from ...verdict import Example, Finding, Validity, Verdict, seconds
 from ..sentences import exact_s, example_sentence
 from .stretches import Lane, LaneStretch, thin
 
@@ -170,10 +170,15 @@ class Place:
     bad: bool
     log: tuple[str, ...] = ()
     """What its node logged then."""
-    runs: tuple[str, ...] = ()
-    """The runs of the node's periodic task before, during and after it."""
+    recorded: tuple[str, ...] = ()
+    """Runs of the node's periodic task before, during and after it; of a wrong answer, what came and what was due."""
     logged_by: str = ""
     """That node; "" if none has a log. The page's template reads it."""
+
+    @property
+    def when(self) -> str:
+        """Its begin, and its end if that is another moment: `6.6 s and 186.6 s`."""
+        return " and ".join(dict.fromkeys((seconds(self.from_ms), seconds(self.to_ms))))
 
     def link(self) -> str:
         """Return the URL fragment that leads to this place on the page:

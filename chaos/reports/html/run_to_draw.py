@@ -126,9 +126,12 @@ class RunToDraw:
         )
 
     def _evident(self, check: str, place: Place, e: Example) -> Place:
-        """Return the place with what the node logged then, and for a timer with what the history has of its task."""
+        """Return the place with what the node logged then, and with the history's evidence: the runs of a timer's task,
+        or a wrong answer."""
         if check in CHECKS and CHECKS[check].group is Group.TIMERS:
-            place = replace(place, runs=runs_around(self.recorded, e))
+            place = replace(place, recorded=runs_around(self.recorded, e))
+        elif {"came", "due"} <= e.more.keys():
+            place = replace(place, recorded=(f"came: {e.more['came']}", f"due:  {e.more['due']}"))
         logs = {name: self.run_dir / "logs" / f"{file_name(name)}.log" for name in (e.who, e.what)}
         node = next((name for name, log in logs.items() if log.is_file()), None)
         if node is None or e.from_ms is None:

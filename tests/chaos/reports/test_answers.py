@@ -187,7 +187,7 @@ def test_what_any_shipped_scenario_injects_is_a_sentence(name: str) -> None:
         ({"do": "cut", "links": ["clients <-> ns-0"]}, "clients were cut from ns-0 for 9 s"),
         ({"do": "black_hole", "links": ["isolate broker-a"]}, "broker-a was cut from all others for 9 s"),
         ({"do": "cut", "links": ["broker-a <-> *"]}, "broker-a was cut from all others for 9 s"),
-        ({"do": "cut", "links": ["clients <-> chosen"]}, "clients were cut from the NameServers that they had chosen"),
+        ({"do": "cut", "links": ["clients <-> chosen"]}, "clients were cut for 9 s from the NameServers that they had"),
         (
             {"do": "latency", "links": ["broker-a <-> ns-0"], "latency_ms": 500},
             "broker-a <-> ns-0 had a fault (latency)",

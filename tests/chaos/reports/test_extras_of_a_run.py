@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from nemesrv.chaos.history.rows import write_parquet
 from nemesrv.chaos.oracle.time_outs import HEARTBEAT
@@ -12,7 +13,7 @@ from nemesrv.chaos.reports.html import RunToDraw, html_report
 from nemesrv.chaos.reports.html.run_to_draw import LINES_MAX, TEXT_MAX
 from nemesrv.chaos.verdict import Example, Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, cluster
-from tests.chaos.reports.recorded import RUN, VERDICTS, recorded
+from tests.chaos.reports.recorded import KILL_S, RUN, STEADY_S, VERDICTS, recorded
 
 ORIGIN_MS = 1_700_000_000_000
 
@@ -70,6 +71,15 @@ def test_warnings_of_logs_stand_in_the_time_line_bounded_and_in_the_runs_time(tm
     assert all(len(row["value"]) <= TEXT_MAX for row in told.logged)
 
 
+@pytest.mark.parametrize(("check", "is_said"), [("routes_are_true", True), ("no_acknowledged_loss", False)])
+def test_what_was_wrong_before_any_fault_is_said_and_a_message_of_before_is_not(
+    check: str, is_said: bool, tmp_path: Path
+) -> None:
+    early = Example(who="broker-a", what="producer-0", from_ms=1000 * (STEADY_S + KILL_S - 1))
+    verdict = Verdict(name=check, verdict=Validity.INVALID, examined=1, examples=(early,))
+    assert ("wrong before any fault" in html_report(RUN, [verdict], recorded(tmp_path))) == is_said
+
+
 def test_a_violation_of_heartbeats_shows_the_rounds_around_it_and_the_brokers_that_they_reached(tmp_path: Path) -> None:
     told, heartbeat = story(), {"client": "127.0.0.1@consumer-0#1"}
     for at_s in (5, 10, 15, 20, 40, 45, 50, 55):
@@ -81,11 +91,14 @@ def test_a_violation_of_heartbeats_shows_the_rounds_around_it_and_the_brokers_th
     (place,) = told_of(tmp_path, told, verdict).of_examples["timers_kept"]
     line = "{} s consumer-0 ended sendHeartbeatToAllBroker (2.0 ms); its heartbeats reached {}"
     reached = {"38.000": "broker-b"}
-    assert place.runs == tuple(
+    assert place.recorded == tuple(
         line.format(at, reached.get(at, "broker-a and broker-b"))
         for at in ("13.000", "18.000", "38.000", "43.000", "48.000")
     )
-    assert place.runs[2] in html_report(RUN, [verdict], tmp_path)
+    assert place.recorded[2] in html_report(RUN, [verdict], tmp_path)
+    answer = Example(who="ns-0", what="prober", topic="orders", from_ms=25_000.0, more={"came": "5", "due": "4 queues"})
+    of_answer = replace(verdict, name="answers_are_true", examples=(answer,))
+    assert "\ndue:  4 queues</pre>" in html_report(RUN, [of_answer], tmp_path)
 
 
 def test_an_example_of_a_name_server_shows_what_it_wrote_around_that_moment(tmp_path: Path) -> None:

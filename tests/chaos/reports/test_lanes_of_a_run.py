@@ -1,5 +1,6 @@
 """From a recorded history to lanes, series, places and words: no Bokeh, no Spark, no browser."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.reports import columns
 from nemesrv.chaos.reports.html import plots
 from nemesrv.chaos.reports.html.found import drawn_on, place_of_example, place_of_verdict, wrongs
+from nemesrv.chaos.reports.html.lanes import _label
 from nemesrv.chaos.reports.html.node_lanes import client_lanes, pair_lanes
 from nemesrv.chaos.reports.html.run_in_words import Names, fault_title
 from nemesrv.chaos.reports.html.run_to_draw import ROWS_MAX, fewer
@@ -108,6 +110,13 @@ def test_a_timer_is_over_on_the_lanes_of_its_brokers_or_of_the_name_server_that_
 ) -> None:
     drawn = lanes_of(run, found_by("timers_kept", "consumer-0", task, 33, 63, more={"because": named}))
     assert [key for key, lane in drawn.items() if ("over", 30, 60) in brief(lane.windows)] == lanes
+
+
+def test_a_label_that_is_too_long_keeps_the_node_whole() -> None:
+    lane = Lane(key="x", label="broker-a", group="no_acknowledged_loss")
+    assert _label(lane) == "no_acknowledge… · broker-a"
+    assert _label(replace(lane, group="order_kept")) == "order_kept · broker-a"
+    assert _label(replace(lane, label="consumer-" + "0" * 30)) == "no_acknowledged_loss · co…"
 
 
 def test_name_servers_that_differ_are_over_on_a_lane_of_their_own(run: Path) -> None:
