@@ -33,6 +33,7 @@ from .oracle.world import World
 from .reports.answers import changes_nothing
 from .scenarios.model import Scenario
 from .topology import listed
+from .verdict import singular
 
 MUST, MUST_NOT, MAY = "must hold", "must not hold", "may hold"
 MOMENTS_MAX = 400
@@ -191,9 +192,11 @@ def _seconds(at_ms: float) -> float | None:
 
 def _lines(told: Mapping[str, Any], scenario: Scenario) -> list[str]:
     lines = [
-        f"{told['scenario']}: profile {told['profile']}, {scenario.cluster.name_servers} NameServers, "
-        f"{scenario.cluster.brokers} brokers, {scenario.workload.producers} producers, "
-        f"{scenario.workload.consumers} consumers; times are seconds from the start of the timeline",
+        singular(
+            f"{told['scenario']}: profile {told['profile']}, {scenario.cluster.name_servers} NameServers, "
+            f"{scenario.cluster.brokers} brokers, {scenario.workload.producers} producers, "
+            f"{scenario.workload.consumers} consumers; times are seconds from the start of the timeline"
+        ),
         *(f"zone {zone}: {', '.join(nodes)}" for zone, nodes in told["zones"].items()),
         *_hosts(told["hosts"], scenario),
         *_made_by(told["implementations"]),

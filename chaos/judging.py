@@ -156,7 +156,7 @@ def find(where: str, checks: tuple[str, ...] | None, spark: Callable[[], SparkSe
 
         file = f"{where.rstrip('/')}/scenario.yaml"
         text = None if checks else read_text(file, spark())
-        scenario = None if text is None else parse(read(text, file=file), file=file)
+        scenario = None if text is None else parse(read(text, file=file), file=file, reads_defect=False)
         return History(where=where, checks=checks or _checks_of(scenario, where), scenario=scenario, drawn=False)
     if not path.exists() or (path.is_file() and path.suffix != ".parquet"):
         raise ScenarioError("check", "RUN_DIR", repr(where), "a run folder or a folder of Parquet files")
@@ -179,7 +179,7 @@ def find(where: str, checks: tuple[str, ...] | None, spark: Callable[[], SparkSe
 def _recorded(file: Path) -> Scenario:
     """Return the scenario of a run folder. ScenarioError names the nemesrv that wrote it, if it is another version."""
     try:
-        return load(file)
+        return load(file, reads_defect=False)
     except ScenarioError as exc:
         versions = read(file.read_text(encoding="utf-8"), file=str(file)).get("versions")
         if other := _other_version(versions if isinstance(versions, Mapping) else {}):
@@ -299,7 +299,8 @@ def show(
 ) -> None:
     """Print the result on stdout: sentences, a table of checks that are not VALID, the VALID groups, and the report's
     path; or one JSON object. Append the verdicts as Markdown to `summary_file`. `full`: the table has every check.
-    `quiet`: print only the first sentence and the path.
+    `quiet`: print only the first sentence, the sentence about the clients (which says how many of them had to leave a
+    dead node) and the path.
     `took_s`: duration of the run. `names_left_out`: print the names of the checks that examined nothing.
     """
     history = judged.history
@@ -309,7 +310,7 @@ def show(
         unexamined = left_out_line(reasons(judged.left_out), full=full) if names_left_out else ""
         lines = _told(judged, took_s).lines()
         if quiet and not full:
-            click.echo(lines[0])
+            click.echo("\n".join([lines[0], *(line for line in lines[1:] if line.startswith("Clients: "))]))
         else:
             print_answers(judged.verdicts, [*lines, unexamined], full=full)
         said = counted(judged.verdicts)

@@ -60,7 +60,7 @@ class Options:
     full: bool = False
     """A row for every check, VALID ones too."""
     quiet: bool = False
-    """No progress on stderr; of the result only the first sentence and the last line."""
+    """No progress on stderr; of the result only the first sentence, the clients' and the last line."""
     latest: bool = True
     """Whether the link runs/latest is set to it."""
     ray: str | None = None

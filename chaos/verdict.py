@@ -4,6 +4,7 @@ is the worst of the checks' verdicts."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
@@ -25,6 +26,17 @@ def length(ms: float) -> str:
     if ms < 10:
         return f"{ms:.1f} ms"
     return f"{ms:.0f} ms" if ms < 1000 else f"{ms / 1000:.1f} s"
+
+
+_ONE = re.compile(
+    r"(?<![\w.,])(1 (?:acknowledged )?(?:acts|answers|brokers|commits|consumers|drops|firings|look-ups|messages|"
+    r"NameServers|producers|queues|registrations|retries|sends|silences|times|timers|topics|transitions|tries))\b"
+)
+
+
+def singular(text: str) -> str:
+    """Return the text with `1 retry` for `1 retries`, and so for each other noun that is counted."""
+    return _ONE.sub(lambda one: f"{one[1][:-3]}y" if one[1].endswith("ies") else one[1][:-1], text)
 
 
 def seconds(ms: float) -> str:

@@ -1,4 +1,5 @@
-"""`make pictures`: docs/pictures/, of what README's commands print and write: terminal, and report's first screen.
+"""`make pictures`: docs/pictures/, of what README's commands print and write (terminal, report's first screen), and of
+the replay of docs/incidents.md.
 
 README's `sh` block ─► nemesrv, in colours ─► terminal.png
                     └► its report.html ─► Chromium ─► report-VERDICT.png
@@ -22,6 +23,7 @@ from tests.chaos.reports.chromium import find_chromium
 from tests.test_tutorial import ROOT, blocks
 
 PICTURES = ROOT / "docs" / "pictures"
+LOGS = ROOT / "docs" / "incident-logs" / "broker-partition"
 WIDTH, HEIGHT, COLUMNS = 1280, 980, 120
 """The first screen of the report in pixels, and the width of the terminal in characters."""
 
@@ -67,6 +69,17 @@ def taken(folder: Path) -> Iterator[Path]:
             page.wait_for_timeout(1_500)  # Bokeh draws its plots when the page is there
             page.screenshot(path=PICTURES / f"report-{verdict}.png")
             yield PICTURES / f"report-{verdict}.png"
+        incident, again = folder / "incident", folder / "again"
+        for words in (("import", str(LOGS), "--out", str(incident)), ("replay", str(incident), "--out", str(again))):
+            subprocess.run([sys.executable, "-m", "nemesrv.chaos", *words], check=True, stdout=subprocess.DEVNULL)
+        page.goto((again / "report.html").as_uri())
+        page.wait_for_timeout(1_500)
+        above, below = (page.locator(f"#replay {part}").first.bounding_box() for part in ("h2", "p:not(.note)"))
+        assert above is not None
+        assert below is not None
+        clip = {"x": 0.0, "y": above["y"] - 8, "width": float(WIDTH), "height": below["y"] - above["y"]}
+        page.screenshot(path=PICTURES / "replay.png", full_page=True, clip=clip)
+        yield PICTURES / "replay.png"
         browser.close()
 
 

@@ -333,7 +333,7 @@ def _when(e: Example) -> str:
     """`, at 4.0 s`, or `, from 42.0 to 70.0 s (28.0 s)`; if the bound is for a longer time: `(38.0 s in all)`."""
     if e.from_ms is None:
         return ""
-    if e.to_ms is None or e.to_ms - e.from_ms < 1.0:
+    if e.to_ms is None or tenths(e.to_ms) == tenths(e.from_ms):
         return f", at {seconds(e.from_ms)}"
     length_ms = e.to_ms - e.from_ms
     held_ms = (e.latest_ms or 0.0) + (e.over_ms or 0.0)  # what was allowed and what was over: all that was measured

@@ -20,4 +20,4 @@ def explain(scenario: str, implementation: str | None, sets: tuple[str, ...], as
     from ..explain import explain as explain_it
     from ..scenarios.loading import find
 
-    explain_it(find(scenario, sets, implementation), as_json=as_json)
+    explain_it(find(scenario, sets, implementation, reads_defect=False), as_json=as_json)

@@ -62,7 +62,8 @@ from .options import (
     "-q",
     "--quiet",
     is_flag=True,
-    help="Print no progress, and of the result only the verdict, its first sentence and the report's path.",
+    help="Print no progress, and of the result only the verdict, its first sentence, the sentence about clients and "
+    "the report's path.",
 )
 @summary_option
 @full_option

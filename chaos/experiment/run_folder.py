@@ -96,7 +96,7 @@ class RunFolder:
                 raise ScenarioError(str(self.path), "", "no such run folder", "")
             missing = "it has no scenario.yaml"
             raise ScenarioError(str(self.path), "", "", f"a run folder, which `nemesrv run` leaves; {missing}")
-        return load(self.scenario_file)
+        return load(self.scenario_file, reads_defect=False)
 
 
 def _new(wanted: Path) -> Path:

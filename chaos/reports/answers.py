@@ -25,10 +25,11 @@ from ..faults.kinds import ACTIONS, FAULTS
 from ..faults.link_faults import Heal, LinkFault
 from ..faults.process_faults import Restart, Resume
 from ..oracle.recorded import STALL
+from ..oracle.windows import legend
 from ..scenarios.action import ActionModel, fault_ids, is_chosen
 from ..scenarios.model import Scenario
 from ..scenarios.series import nodes_of
-from ..verdict import Finding, Validity, Verdict, seconds, tenths, worst
+from ..verdict import Example, Finding, Validity, Verdict, seconds, tenths, worst
 from .cost import Cost
 from .groups import of_each
 from .imported import LIKELY, NOTHING_JUDGED, how_sure
@@ -43,6 +44,8 @@ _DEEDS = {
     "name_server_selection": "chose NameServers as their version does",
 }
 """What all clients did if the check is VALID."""
+_LEFT = {"dead_brokers_avoided": "brokers_left_within_s", "dead_name_servers_left": "name_servers_left_within_s"}
+"""Promises that count only where RocketMQ allows more, by check."""
 _UNUSED = {"dead_brokers_avoided": "used no dead broker", "dead_name_servers_left": "used no dead NameServer"}
 _FAULTS_SHOWN = 2
 _NOUNS = {
@@ -67,6 +70,7 @@ _WHY_DROPPED = {
 _DROPS_SHOWN = 4
 _LABEL = re.compile(r"\b([\w-]+) (start|end)\b")
 _OWN_RULE = re.compile(r"(?P<method>\w[\w.]*(?:, \w[\w.]*)*): (?P<rule>.+)")
+_LETTER = re.compile(r"\beach ([A-Z]r?)\b")
 _NO_FAULT = "No fault was injected, so this run shows nothing about faults"
 
 
@@ -124,7 +128,7 @@ def answers(
         injected="" if scenario is None else said([_injected(scenario)]),
         broken=said([rule]),
         routes=said(_routes(verdicts, scenario)),
-        clients=said(_clients(verdicts)),
+        clients=said([*_clients(verdicts), *_above_rocketmqs(verdicts, scenario)]),
         drops=said(_drops(verdicts)),
         cost="" if cost is None else said([cost.told(guilty_nodes(verdicts))]),
         undecided=tuple(said([line]) for line in _undecided(verdicts)),
@@ -147,7 +151,10 @@ def _rule(wrong: Verdict, cause: Cause) -> str:
     kinds = {example.more.get("kind") for example in wrong.examples[:1]}
     rows = {finding.row for finding in wrong.findings if finding.wrong and finding.kind in kinds}
     own = _OWN_RULE.fullmatch(rows.pop()) if len(rows) == 1 and group is not Group.ROUTES else None
-    return f"{own['rule']} ({wrong.name}: {own['method']})" if own else f"{cause.guarantee} ({wrong.name})"
+    if own is None:
+        return f"{cause.guarantee} ({wrong.name})"
+    letters = legend(_LETTER.findall(own["rule"]), wrong.allowed.get("timers")).items()
+    return f"{own['rule']} ({wrong.name}: {own['method']}{''.join(f'; {at}: {says}' for at, says in letters)})"
 
 
 _EFFECTS = frozenset({"broker_address_not_reached", "broker_is_not_registered"})
@@ -286,7 +293,7 @@ def _fault(scenario: Scenario, entry: ActionModel, end_s: float | None) -> str:
         return f"{all_of(entry.nodes)} {_was(scenario, entry.nodes)} {what.title}{lasted}"
     one_way = f", {what.stream} only" if what.stream != "both" else ""
     if what.do in ("cut", "black_hole") and all(map(is_chosen, entry.links)):
-        return f"clients were cut from the NameServers that they had chosen{one_way}{lasted}"
+        return f"clients were cut{lasted} from the NameServers that they had chosen{one_way}"
     ends = [re.split(r"\s*<?->\s*", link.replace("isolate ", "* <-> ")) for link in entry.links]
     if what.do in ("cut", "black_hole") and all(len(pair) == 2 and pair[0] == ends[0][0] for pair in ends):
         who, others = [ends[0][0]], ["all others" if pair[1] == "*" else pair[1] for pair in ends]
@@ -403,17 +410,17 @@ def _routes(verdicts: Sequence[Verdict], scenario: Scenario | None) -> list[str]
     return said
 
 
-def spoken_of(verdicts: Sequence[Verdict]) -> list[tuple[str, str, str]]:
-    """Return (check, node, peer) of each example of a check that is not VALID, and of the latest drop and return of a
-    broker."""
+def spoken_of(verdicts: Sequence[Verdict]) -> list[tuple[str, Example]]:
+    """Return each example of a check that is not VALID, and the latest drop and return of a broker, each with its
+    check."""
     told = [
         first_wrong(verdicts),
         *(v for kind in (Validity.INVALID, Validity.UNKNOWN) for v in verdicts if v.verdict is kind),
     ]
-    found = [(v.name, e.who, e.what) for v in told if v is not None for e in v.examples]
+    found = [(v.name, e) for v in told if v is not None for e in v.examples]
     truth = [v for v in verdicts if v.name == "routes_are_true"]
     changes = [c for v in truth for kind in ("must not hold", "must hold") for c in _changes(v, kind)[:1]]
-    return [*found, *((truth[0].name, change.subject, change.object) for change in changes)]
+    return [*found, *((truth[0].name, change.example) for change in changes)]
 
 
 def _drops_and_returns(truth: Verdict, *, all_right: bool) -> list[str]:
@@ -433,7 +440,7 @@ def _drops_and_returns(truth: Verdict, *, all_right: bool) -> list[str]:
 
 def _drops(verdicts: Sequence[Verdict]) -> list[str]:
     """Return `ns-0 dropped broker-a at 80.0 s (the broker's channel had ended) and acknowledged its next registration
-    at 97.2 s` for each moment."""
+    17.2 s later, at 97.2 s` for each moment."""
     found: dict[tuple[str, str, str], tuple[list[str], list[float]]] = {}
     for v in verdicts:
         for one in v.measured.get("dropped", ()) if v.name == "no_false_eviction" else ():
@@ -444,7 +451,7 @@ def _drops(verdicts: Sequence[Verdict]) -> list[str]:
     said = [
         f"{all_of(sorted({*name_servers}))} dropped {broker}{_times(name_servers)} at {at_s} s"
         + _WHY_DROPPED.get(reason, "")
-        + _back(back_ms, all_back=len(back_ms) == len(name_servers))
+        + _back(float(at_s) * 1000, back_ms, all_back=len(back_ms) == len(name_servers))
         for (at_s, broker, reason), (name_servers, back_ms) in found.items()
     ]
     more = [f"and {len(said) - _DROPS_SHOWN} more"] if len(said) > _DROPS_SHOWN else []
@@ -455,11 +462,13 @@ def _times(name_servers: Sequence[str]) -> str:
     return f" {len(name_servers)} times" if len(name_servers) > len({*name_servers}) else ""
 
 
-def _back(back_ms: Sequence[float], *, all_back: bool) -> str:
+def _back(dropped_ms: float, back_ms: Sequence[float], *, all_back: bool) -> str:
     if not all_back:
         return ""
     first, last = tenths(min(back_ms)), tenths(max(back_ms))
-    return f" and acknowledged its next registration at {first if first == last else f'{first} to {last}'} s"
+    if first != last:
+        return f" and acknowledged its next registration at {first} to {last} s"
+    return f" and acknowledged its next registration {seconds(back_ms[0] - dropped_ms)} later, at {first} s"
 
 
 def _gone_at_once(truth: Verdict) -> str:
@@ -518,6 +527,16 @@ def _clients(verdicts: Sequence[Verdict]) -> list[str]:
     if acknowledged := counts.get("acknowledged"):
         said.append(f"{counts['received']:,} of {acknowledged:,} messages arrived{_not_arrived(counts)}")
     return said
+
+
+def _above_rocketmqs(verdicts: Sequence[Verdict], scenario: Scenario | None) -> Iterator[str]:
+    """Return a sentence for each promise that no client is judged by, because RocketMQ allows less."""
+    for v in verdicts:
+        promised_s = getattr(scenario and scenario.promises, _LEFT.get(v.name, ""), None)
+        allowed_s = max((f.bound_ms / 1000 for f in v.findings if f.bound_ms), default=math.inf)
+        if promised_s is not None and promised_s > allowed_s:
+            limits = f"your {promised_s:g} s ({_LEFT[v.name]}) is above RocketMQ's {allowed_s:.4g} s"
+            yield f"{limits}, so RocketMQ's limit decides"
 
 
 def _deed(name: str, right: Verdict) -> str:

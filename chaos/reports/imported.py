@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any
 
-from ..verdict import Validity, Verdict
+from ..verdict import Validity, Verdict, seconds
 
 LEAST_SCORE = 0.05
 """Alternatives of a lower score are in incident.json only."""
@@ -124,7 +124,9 @@ def _times_of_day(episode: Mapping[str, Any], begun: datetime) -> str:
     ends = (
         begun + timedelta(milliseconds=episode[end]) for end in ("from_ms", "to_ms") if episode.get(end) is not None
     )
-    return f" ({' to '.join(at.strftime('%H:%M:%S') for at in ends)})"
+    took = None not in (episode.get("from_ms"), episode.get("to_ms"))
+    lasted = f"; the fault took {seconds(episode['to_ms'] - episode['from_ms'])}" if took else ""
+    return f" ({' to '.join(at.strftime('%H:%M:%S') for at in ends)}{lasted})"
 
 
 def _place(one: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from ..checks import CHECKS
 from ..checks.happened import SAID, happened
 from ..checks.record.slots import OPERATIONS
-from ..verdict import NEVER, Clients, Example, Validity, Verdict, length, seconds
+from ..verdict import NEVER, Clients, Example, Validity, Verdict, length, seconds, singular
 from .text import all_of, phrase, phrases
 
 _LONGEST = 60
@@ -21,7 +21,7 @@ def measured_sentences(v: Verdict) -> list[str]:
     if v.name == "availability" and v.measured:
         return [*_availability(v.measured, v.timeline_ms), *undecided_sentences(v)]
     check = CHECKS.get(v.name)
-    said = check.tells(v.measured) if check and check.tells and v.examined else ""
+    said = singular(check.tells(v.measured)) if check and check.tells and v.examined else ""
     return [*filter(None, (said,)), *undecided_sentences(v)]
 
 

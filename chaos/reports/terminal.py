@@ -168,7 +168,11 @@ def print_answers(verdicts: Sequence[Verdict], lines: Sequence[str], *, full: bo
             table = verdict_table(shown)
             console.print(paragraphs(table) if console.width < NARROW else table)
         if group.again and not full:
-            console.print(Text(f"  {' ' * widest}  {group.again_line}"), soft_wrap=not console.is_terminal)
+            beside = " " * (widest + 4)
+            again = (
+                Padding(group.again_line, (0, 0, 0, len(beside))) if console.is_terminal else beside + group.again_line
+            )
+            console.print(again, soft_wrap=not console.is_terminal)
     if said := _whose(verdicts if full else [v for group in found if group.is_judged for v in group.wrong]):
         console.print(Text(said, style="dim"))
 

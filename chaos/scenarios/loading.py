@@ -26,9 +26,12 @@ if TYPE_CHECKING:
     from .defect import Defect
 
 
-def load(path: Path, sets: Sequence[str] = (), implementation: str | None = None) -> Scenario:
+def load(
+    path: Path, sets: Sequence[str] = (), implementation: str | None = None, *, reads_defect: bool = True
+) -> Scenario:
     """Return the scenario of a YAML file with the changes of `--set`. `implementation` sets the servers'
-    implementation, and the profile unless `--set` sets the profile. Raises ScenarioError with one sentence."""
+    implementation, and the profile unless `--set` sets the profile. Without `reads_defect`, the planted defect's file
+    need not exist, because no node is started. Raises ScenarioError with one sentence."""
     file = str(path)
     try:
         text = path.read_text(encoding="utf-8")
@@ -46,22 +49,22 @@ def load(path: Path, sets: Sequence[str] = (), implementation: str | None = None
         document["cluster"] = said_by_command(document.get("cluster"), implementation)
     changes = [change(one, document, Scenario.model_fields) for one in sets]
     try:
-        return parse(document, file=file)
+        return parse(document, file=file, reads_defect=reads_defect)
     except ScenarioError as exc:
         if any(exc.key == key or exc.key.startswith(f"{key}.") for key in changes):
             raise ScenarioError("--set", exc.key, exc.value, exc.allowed) from exc
         raise
 
 
-def parse(document: dict[str, Any], *, file: str) -> Scenario:
+def parse(document: dict[str, Any], *, file: str, reads_defect: bool = True) -> Scenario:
     """Return the scenario of an already parsed document; error messages name `file`."""
     document = with_defaults({"name": Path(file).stem, **document}, file)
     entries = document.get("timeline")
     if not isinstance(entries, list | tuple):
-        return _parsed(document, file=file)
+        return _parsed(document, file=file, reads_defect=reads_defect)
     try:
         document["timeline"], written = lasting(entries)
-        return _parsed(document, file=file)
+        return _parsed(document, file=file, reads_defect=reads_defect)
     except NotAllowed as exc:
         raise exc.in_file(file) from exc
     except ScenarioError as exc:
@@ -72,7 +75,7 @@ def parse(document: dict[str, Any], *, file: str) -> Scenario:
         raise ScenarioError(exc.file, key, exc.value, exc.allowed) from exc
 
 
-def _parsed(document: dict[str, Any], *, file: str) -> Scenario:
+def _parsed(document: dict[str, Any], *, file: str, reads_defect: bool) -> Scenario:
     """Do as `parse`, for a document whose entries each stand for one action."""
     if document.get("checks") == "all":
         document["checks"] = list(CHECK_NAMES)
@@ -91,7 +94,7 @@ def _parsed(document: dict[str, Any], *, file: str) -> Scenario:
             rule(scenario)
     except NotAllowed as exc:
         raise exc.in_file(file) from exc
-    if scenario.defect is not None:
+    if scenario.defect is not None and reads_defect:
         defect = found_defect(scenario.defect, file=file, key="defect", beside=Path(file).parent)
         scenario = scenario.model_copy(update={"defect": str(defect.source or defect.name)})
         refuse_nowhere(defect, scenario, file)
@@ -195,16 +198,18 @@ def all_shipped() -> dict[str, Path]:
     return {name: path for kind in KINDS_SHIPPED for name, path in shipped(kind).items()}
 
 
-def find(name_or_path: str, sets: Sequence[str] = (), implementation: str | None = None) -> Scenario:
+def find(
+    name_or_path: str, sets: Sequence[str] = (), implementation: str | None = None, *, reads_defect: bool = True
+) -> Scenario:
     """Return the shipped scenario of that name, or the YAML file's scenario, with the changes of `--set` and
-    `--implementation`."""
+    `--implementation`, as `load` does."""
     known = all_shipped()
     if name_or_path in known:
-        return load(known[name_or_path], sets, implementation)
+        return load(known[name_or_path], sets, implementation, reads_defect=reads_defect)
     path = Path(name_or_path)
     if path.suffix not in (".yaml", ".yml") and not path.exists():
         first = shipped()
         others = f"and {len(known) - len(first)} more, which `nemesrv scenarios` lists"
         allowed = f"a YAML file or one of {', '.join(first)}, {others}{nearest(name_or_path, known)}"
         raise ScenarioError(name_or_path, "SCENARIO", repr(name_or_path), allowed)
-    return load(path, sets, implementation)
+    return load(path, sets, implementation, reads_defect=reads_defect)

@@ -109,10 +109,10 @@ def as_json(answers: ServerAnswers, causes: Sequence[NoRouteCause]) -> str:
 # --- logs
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
     logs: Logged
-    causes: Sequence[NoRouteCause]
+    causes: Sequence[NoRouteCause] = ()
     unknown: Sequence[str]
     """Failures that these logs do not explain."""
     notes: Sequence[str]
@@ -211,7 +211,15 @@ def diagnosed(
         answer = probable(texts)
         unknown = [] if is_told(answer) else ["what happened: no line tells of a registration, a connection or a route"]
         notes = not_quoted(notes, _quoted(answer))
-        return Diagnosis(Logged(), [], unknown, notes, topic, answer, (), bool(answer.lines), _partly(files, answer))
+        return Diagnosis(
+            logs=Logged(),
+            unknown=unknown,
+            notes=notes,
+            topic=topic,
+            answer=answer,
+            quotes_client=bool(answer.lines),
+            partly=_partly(files, answer),
+        )
     found = reconstruct(lines, files, zones=zones, offsets=offsets)
     logs = logged(found, topic)
     causes, unknown = causes_in(logs, topic)
@@ -227,7 +235,16 @@ def diagnosed(
     unread = _unread_clients(files, {line.file for line in lines} | {one.file for one in texts.said})
     answer = dataclasses.replace(answer, is_over=answer.is_over and not unread)
     return Diagnosis(
-        logs, causes, unknown, notes, topic, answer, suffering, quotes_client, _partly(files, answer), unread
+        logs=logs,
+        causes=causes,
+        unknown=unknown,
+        notes=notes,
+        topic=topic,
+        answer=answer,
+        suffering=suffering,
+        quotes_client=quotes_client,
+        partly=_partly(files, answer),
+        unread=unread,
     )
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from ...actors.standalone import run_until_done, stop_on_signal
 from ...chaos.errors import HarnessError
 from ...chaos.installation import require_extras
+from ...chaos.verdict import singular
 from ...remoting.node.network import Address
 from ...remoting.node.this_machine import on_this_machine
 from .auditor import KINDS, ProblemChange
@@ -120,7 +121,7 @@ def _begin(look: Look, watcher: Watcher) -> str:
     brokers = {broker for server in look.name_servers.values() for broker in server.brokers}
     answering = sum(server.why is None for server in look.name_servers.values())
     there = f"{answering} of {len(watcher.name_servers)} NameServers answer"
-    return f"{there}, {len(brokers)} brokers, {watcher.topics} topics"
+    return singular(f"{there}, {len(brokers)} brokers, {watcher.topics} topics")
 
 
 # --- metrics

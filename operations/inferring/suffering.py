@@ -48,7 +48,8 @@ class Suffered:
             "" if math.isinf(ms) else f"{datetime.fromtimestamp(ms / 1000, UTC).astimezone(zone):%H:%M:%S}"
             for ms in (self.from_ms, self.to_ms)
         )
-        when = f"at {first}" if first == last else f"from {first} to {last or 'the end of its log'}"
+        lasted = f", {(self.to_ms - self.from_ms) / 1000:.0f} s" if self.times is None and last else ""
+        when = f"at {first}" if first == last else f"from {first} to {last or 'the end of its log'}{lasted}"
         times = f" {self.times:,} times" if (self.times or 0) > 1 else ""
         return f"{self.what}{times} {when}"
 

@@ -17,6 +17,7 @@ from ...chaos.machine import in_processes, processors
 from ...chaos.runner import record_virtual
 from ...chaos.scenarios.model import Scenario
 from ...chaos.topology import listed
+from ...chaos.verdict import singular
 from .faults import FaultSpan, faults_of
 from .recovery_times import EVENTS, LAST_FAILED, LEFT, NEVER, RELEASED, ROUTE, Quantity, RunRecovery, recovery_of
 
@@ -129,7 +130,7 @@ def _variant(variant: Variant, *, several: bool) -> Iterator[str]:
     if several:
         yield f"== {variant.name}"
     cluster, workload = variant.scenario.cluster, variant.scenario.workload
-    yield (
+    yield singular(
         f"{variant.scenario.name}: profile {cluster.profile}, {cluster.name_servers} NameServers, {cluster.brokers} "
         f"brokers, {workload.producers} producers of {workload.sends_per_s:g} sends a second each, "
         f"{workload.consumers} consumers; in seconds from the start of the fault"

@@ -338,7 +338,7 @@ def lines_of(document: Mapping[str, Any], folder: Path) -> Iterator[str]:
     for found, said in (("original", "only in the original"), ("replay", "only in the replay")):
         alone = [one for one in document["transitions"] if one["found"] == found]
         if alone:
-            yield f"{said} ({_counted(document['begun'])}):"
+            yield f"{said} ({_counted(document)}):"
             for one in alone[:SHOWN_MAX]:
                 at_ms = one[f"{found}_ms"]
                 yield f"  {at_ms / 1000:8.1f} s{_time_of_day(document['begun'], at_ms)}  {one['told']}"
@@ -349,17 +349,19 @@ def lines_of(document: Mapping[str, Any], folder: Path) -> Iterator[str]:
     yield from client_lines(document["variants"], REPLAY_FILE)
     if document["variants"]:
         yield f"all with seed {document['seed']}: --seed N shows how much of a difference is chance"
-    yield f"cost for the clients ({_counted(document['begun'])})"
+    yield f"cost for the clients ({_counted(document)})"
     yield from (f"  {line}" for line in sides_of_replay(document))
     yield f"scenario: {folder / 'scenario.yaml'}"
     if (folder / "report.html").is_file():
         yield f"report: {folder / 'report.html'}"
 
 
-def _counted(begun: str) -> str:
-    if not begun:
+def _counted(document: Mapping[str, Any]) -> str:
+    if not document["begun"]:
         return "seconds since the start of the timeline"
-    return f"seconds since {datetime.fromisoformat(begun):%Y-%m-%d %H:%M:%S %Z} in the original"
+    begun = datetime.fromisoformat(document["begun"])
+    said = f"seconds since {begun:%Y-%m-%d %H:%M:%S %Z} in the original"
+    return f"{said}; 0 s here is {document['from_ms'] / 1000:.1f} s of the import" if document["imported"] else said
 
 
 def _time_of_day(begun: str, at_ms: float) -> str:

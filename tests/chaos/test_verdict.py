@@ -2,7 +2,7 @@
 
 import json
 
-from nemesrv.chaos.verdict import Example, Finding, Validity, Verdict, worst
+from nemesrv.chaos.verdict import Example, Finding, Validity, Verdict, singular, worst
 
 
 def test_the_worst_verdict_wins_and_none_at_all_is_unknown() -> None:
@@ -10,6 +10,12 @@ def test_the_worst_verdict_wins_and_none_at_all_is_unknown() -> None:
     assert worst([Validity.VALID, Validity.UNKNOWN]) is Validity.UNKNOWN
     assert worst([Validity.VALID]) is Validity.VALID
     assert worst([]) is Validity.UNKNOWN
+
+
+def test_one_thing_is_told_in_the_singular_and_a_number_that_ends_in_one_is_not() -> None:
+    said = "1 retries, 1 times, 21 retries, 1,001 sends, 0.1 times, 1 sends in turn, 1 of 2 topics"
+    one = "1 retry, 1 time, 21 retries, 1,001 sends, 0.1 times, 1 send in turn, 1 of 2 topics"
+    assert singular(said) == one
 
 
 def test_a_verdict_survives_json() -> None:

@@ -1,5 +1,6 @@
 """The workflows of deploy/ci do what they say, in every leg, from a checkout, a wheel or an index."""
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -50,7 +51,18 @@ def test_each_step_of_the_gate_is_in_its_tutorial() -> None:
     tutorial = (ROOT / "docs" / "tutorial" / "5-ci.md").read_text()
     lines = workflows.GATE.read_text().splitlines(keepends=True)
     assert "".join(line for line in lines if not line.startswith("#")) in tutorial
-    assert [step.shell.split()[0] for step in GATE.steps] == ["python", "for", "for"]
+    assert [step.shell.split()[0] for step in GATE.steps] == ["python", "failed=0"]
+
+
+def test_the_gate_runs_every_seed_and_then_fails_if_one_was_red(tmp_path: Path) -> None:
+    program = tmp_path / "nemesrv"
+    program.write_text('#!/bin/sh\necho "$@"\ncase "$*" in *broker-crash*"--seed 2") exit 1 ;; esac\n')
+    program.chmod(0o755)
+    shell = ["bash", "-e", "-o", "pipefail", "-c", GATE.steps[-1].shell]
+    env = os.environ | {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(shell, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert [line.split()[-1] for line in done.stdout.splitlines()] == [seed for seed in "12345" for _ in range(2)]
 
 
 def test_both_services_stop_a_release_by_the_same_commands_and_keep_what_was_run() -> None:
@@ -66,7 +78,7 @@ def test_the_release_gate_passes_with_the_report_extra_alone(tmp_path: Path) -> 
     project = tmp_path / "project"
     copied_tree(project / "nemesrv")
     done = workflows.run(GATE, project, "./nemesrv[report]")
-    assert [status for _, status, _ in done] == [0, 0, 0], done
+    assert [status for _, status, _ in done] == [0, 0], done
     ran = sorted(file.parent.parent.name for file in project.glob("runs/*/*/report.html"))
     assert ran == sorted(["broker-crash", "name-server-crash", "name-server-partition"] * 5)  # each with five seeds
 

@@ -62,7 +62,7 @@ from ...oracle.lists import in_use
 from ...oracle.reach import lost
 from ...oracle.recorded import OURS
 from ...oracle.world import World
-from ...verdict import EXAMPLES_MAX, Finding, Validity, Verdict
+from ...verdict import EXAMPLES_MAX, Finding, Validity, Verdict, singular
 from ..check import Check, Group, Needs, Section
 from ..findings import Rule, finding, wrong_or_late
 from ..record.control import Control, Row
@@ -352,13 +352,13 @@ def _verdict(
         "client_profile": profile.name,
     }
     why = [f"first choices of {one.of} are not uniform: {one.says}, p = {one.p_value:.2g}" for one in uneven]
-    why += [f"rule '{rule}' broken {number} times" for rule, number in numbers.items()]
+    why += [singular(f"rule '{rule}' broken {number} times") for rule, number in numbers.items()]
     validity = Validity.VALID
     if why:
         validity = Validity.INVALID
     elif late:
         validity = Validity.UNKNOWN
-        said = "; ".join(f"rule '{rule}' broken {len(rows)} times" for rule, rows in sorted(late.items()))
+        said = "; ".join(singular(f"rule '{rule}' broken {len(rows)} times") for rule, rows in sorted(late.items()))
         why.append(f"{said}, but the clients had stood still for half of a try's time-out")
     elif unclear:
         validity = Validity.UNKNOWN

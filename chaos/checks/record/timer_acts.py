@@ -174,8 +174,9 @@ class Process(Stops):
         return _by_client(self.control, event).get(self.life.node, {})
 
     def finding(self, task: str, kind: str, row: str, acts: Iterable[Act], *, of: str = "") -> Iterator[Finding]:
-        """One of all acts of a timer; measured is the first that was out of time, else the one nearest to it. `of`: of
-        which node, where that is another."""
+        """One of all acts of a timer; measured is the worst that was out of time by the same formula as the first that
+        was (drift adds up: the first shows it best), else the one nearest to it. `of`: of which node, where that is
+        another."""
         judged = [(act, self.tolerance(act)) for act in acts]
         if not judged:
             return
@@ -183,7 +184,9 @@ class Process(Stops):
         wrong, late = sum(mark["wrong"] for mark in marks), sum(mark["late"] for mark in marks)
         named = "wrong" if wrong else "late" if late else None
         if named:
-            act, tolerance_ = next(one for one, mark in zip(judged, marks, strict=True) if mark[named])
+            out_of_time = [one for one, mark in zip(judged, marks, strict=True) if mark[named]]
+            alike = [one for one in out_of_time if one[0].formula == out_of_time[0][0].formula]
+            act, tolerance_ = max(alike, key=lambda one: round(one[0].over_ms, -2))
         else:
             act, tolerance_ = max(judged, key=lambda one: _margin_ms(one[0]))
         out = bool(wrong or late)

@@ -9,6 +9,7 @@ from typing import Any
 from ...history.matching import TransitionPair, matched
 from ...history.transitions import Transition
 from ...reports.cost import LEAST_MS, Cost
+from ...verdict import singular
 
 EVENTS = ("send", "send_attempt", "fault", "phase")
 _FAR = 0.1
@@ -17,6 +18,10 @@ CHANGED_MAX = 12
 """Most differing transitions that are listed."""
 _APART_MS = 1_000.0
 _COUNTED = "fewer", "more"
+_MEANING = (
+    "without a broker: the longest time in which one broker answered none of the client's sends and pulls; "
+    "last failed send: the time from the first fault to it"
+)
 
 
 @dataclass(slots=True)
@@ -149,7 +154,12 @@ def _sentence(
             parts.append(f"{who} without a broker for a {word} time{most}: {_s(since)} instead of {_s(then)}")
     last = _worst(was, "recovered_ms"), _worst(now, "recovered_ms")
     if last[0] is not None and last[1] is not None and _differ(last[0], last[1]):
-        say(f"the last failed send is {_s(last[1])} instead of {_s(last[0])} after the fault", last[0], last[1])
+        after = f"the last failed send is {_s(last[1])} instead of {_s(last[0])} after the fault"
+        if not last[1]:
+            after = f"no send fails after the fault; without the change the last failed {_s(last[0])} after it"
+        elif not last[0]:
+            after = f"the last failed send is {_s(last[1])} after the fault; without the change none failed after it"
+        say(after, last[0], last[1])
     waited = [cost.messages["waited"] for cost in costs if cost is not None]
     if len(waited) == 2 and abs(waited[1] - waited[0]) > _FAR * max(waited):
         late = f"messages arrived more than {LEAST_MS / 1000:g} s after their send"
@@ -159,7 +169,7 @@ def _sentence(
         told = [f"{changes['gone']} would not have happened"] if changes["gone"] else []
         told += [f"{changes['moved']} would have happened at another time"] if changes["moved"] else []
         told += [f"{changes['new']} more would have happened"] if changes["new"] else []
-        parts.append(f"Of {changes['was']} transitions {', '.join(told)}")
+        parts.append(singular(f"Of {changes['was']} transitions {', '.join(told)}"))
     return f"With {vary}: {'. '.join(parts) or 'nothing would have been different'}."
 
 
@@ -198,9 +208,16 @@ def client_lines(variants: Sequence[Mapping[str, Any]], file: str = "") -> Itera
         yield f"  {one['vary']}"
         for client, (was, now) in one["clients"].items():
             failed, tries = (f"{was[name]} -> {now[name]}" for name in ("failed", "failed_tries"))
-            gap, recovered = (f"{_s(was[name])} -> {_s(now[name])}" for name in ("without_broker_ms", "recovered_ms"))
+            gap = f"{_s(was['without_broker_ms'])} -> {_s(now['without_broker_ms'])}"
+            recovered = f"{_last(was['recovered_ms'])} -> {_last(now['recovered_ms'])}"
             changes = f"{was['transitions']} -> {now['transitions']}"
             yield f"  {client:{width}}  {failed:>14}  {tries:>14}  {gap:>20}  {recovered:>20}  {changes:>11}"
+    yield f"  {_MEANING}"
+
+
+def _last(recovered_ms: float | None) -> str:
+    """Return when the last send failed; `none` if no send failed after the fault, `-` for a consumer."""
+    return "none" if recovered_ms == 0 else _s(recovered_ms)
 
 
 def _s(ms: float | None) -> str:

@@ -11,12 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ...checks import CHECKS
 from ...checks.cause import first_wrong
+from ...checks.check import Group
 from ...verdict import Verdict, seconds
 from ..answers import Answers, answers, spoken_of
 from . import lanes
 from .canvas import Canvas
-from .found import Place, lane_of
+from .found import Place, lanes_of
 from .run_to_draw import RunToDraw
 from .stretches import Lane
 
@@ -31,7 +33,8 @@ def answered(told: RunToDraw, verdicts: Sequence[Verdict]) -> Answers:
     wrong = first_wrong(told.verdicts)
     wrong_ms = wrong.examples[0].from_ms if wrong is not None and wrong.examples else None
     fault_ms = min((fault.start_ms for fault in told.world.faults), default=math.inf)
-    if wrong_ms is not None and wrong_ms < fault_ms < math.inf:
+    is_of_a_message = wrong is not None and wrong.name in CHECKS and CHECKS[wrong.name].group is Group.MESSAGES
+    if wrong_ms is not None and wrong_ms < fault_ms < math.inf and not is_of_a_message:  # its time is the message's
         injected = f"{injected.rstrip('.')}. It was wrong before any fault: from {seconds(wrong_ms)} on."
     return replace(said, injected=injected)
 
@@ -63,13 +66,13 @@ def first_place(told: RunToDraw) -> Place | None:
 def story_lanes(told: RunToDraw) -> list[Lane]:
     """Return the lanes (plot rows) of the nodes that the answers name: in violations, in a broker's drop and return,
     and in the cost."""
-    lanes_of = {lane.key: lane for section in ("found", "routes", "clients") for lane in told.lanes[section]}
-    wanted = [lane_of(check, who, what, lanes_of.keys()) for check, who, what in spoken_of(told.verdicts)]
+    known = {lane.key: lane for section in ("found", "routes", "clients") for lane in told.lanes[section]}
+    wanted = [key for check, example in spoken_of(told.verdicts) for key in lanes_of(check, example, known)]
     wanted += [] if told.run.cost is None else [f"{gap.client}/{gap.broker}" for gap in told.run.cost.without_broker]
     for band in told.bands:  # no finding names the nodes of a fault whose form is not known
-        parts = {key: key.partition("/") for key in lanes_of}
+        parts = {key: key.partition("/") for key in known}
         wanted += [key for key, (who, _, what) in parts.items() if (what or who) in band.nodes or band.nodes == [who]]
-    return [lanes_of[key] for key in dict.fromkeys(wanted) if key in lanes_of][:LANES_MAX]
+    return [known[key] for key in dict.fromkeys(wanted) if key in known][:LANES_MAX]
 
 
 def story_plot(told: RunToDraw, canvas: Canvas) -> tuple[Any, Mapping[str, float]] | None:

@@ -9,14 +9,16 @@ delay, or blamed a slow machine.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
+from ....remoting.top_addressing import TASK as FETCH
 from ...checks import CHECKS
-from ...checks.check import Section
+from ...checks.check import Group, Section
+from ...oracle.time_outs import POLL
 from ...oracle.world import World
-from ...verdict import Example, Finding, Validity, Verdict
+from ...verdict import Example, Finding, Validity, Verdict, seconds
 from ..sentences import exact_s, example_sentence
 from .stretches import Lane, LaneStretch, thin
 
@@ -24,6 +26,10 @@ LANE_MAX = 400
 """Most stretches of one lane."""
 ON_LANES = (Section.ROUTES, Section.CLIENTS)
 """Sections whose nodes have lanes; other checks have lanes of their own."""
+_OF_NAME_SERVERS = ("routes_converge", "client_routes_are_true", POLL, FETCH, "look-up")
+"""Checks and tasks whose violations are about NameServers; a node's lane without a broker shows them, as it shows those
+of the checks of _CHOICE."""
+_CHOICE = [name for name, check in CHECKS.items() if check.group is Group.NAME_SERVERS]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +37,7 @@ class WrongStretch:
     """A time in which a node exceeded a check's limit."""
 
     check: str
-    who: str
-    what: str
+    about: Example
     stretch: LaneStretch
 
 
@@ -68,7 +73,7 @@ def _wrong(check: str, e: Example, kind: str, world: World, tail: str, count: in
     start_ms, end_ms = _times(e, world)
     text = f"{'OVER' if kind == 'over' else 'late'}: {check}: {example_sentence(e)}{tail}"
     stretch = LaneStretch(start_ms=start_ms, end_ms=end_ms, kind=kind, text=text, count=count)
-    return WrongStretch(check=check, who=e.who, what=e.what, stretch=stretch)
+    return WrongStretch(check=check, about=e, stretch=stretch)
 
 
 def _times(e: Example, world: World) -> tuple[float, float]:
@@ -88,15 +93,17 @@ def own_key(check: str, who: str) -> str:
     return f"{check}/{who}" if who else check
 
 
-def lane_of(check: str, who: str, what: str, keys: Iterable[str]) -> str:
-    """Return the key of the lane that shows the violation: a node's lane if `keys` has it, else the check's own
-    lane."""
+def lanes_of(check: str, e: Example, keys: Container[str]) -> list[str]:
+    """Return the keys of the lanes that show the violation: the lane of the node and its peer, or of the node and each
+    broker that the sentence names (`because`), if `keys` has the lane; else the check's own lane."""
+    found: list[str] = []
     if section_of(check) in ON_LANES:
-        known = keys if isinstance(keys, set | frozenset) else set(keys)
-        for key in (f"{who}/{what}", f"{what}/{who}", who):
-            if key in known:
-                return key
-    return own_key(check, who)
+        named = [f"{e.who}/{name}" for name in str(e.more.get("because") or "").split(", ")]
+        is_of_name_servers = not {check, e.what}.isdisjoint(_OF_NAME_SERVERS) or check in _CHOICE
+        found = [key for key in (f"{e.who}/{e.what}", f"{e.what}/{e.who}") if key in keys][:1]
+        found = found or [key for key in named if key in keys]
+        found = found or [e.who] * (is_of_name_servers and e.who in keys)
+    return found or [own_key(check, e.who)]
 
 
 def drawn_on(lanes: Sequence[Lane], found: Sequence[WrongStretch]) -> list[Lane]:
@@ -105,13 +112,12 @@ def drawn_on(lanes: Sequence[Lane], found: Sequence[WrongStretch]) -> list[Lane]
     of: dict[str, Lane] = {lane.key: lane for lane in lanes}
     over: dict[str, list[LaneStretch]] = defaultdict(list)
     own: dict[str, list[WrongStretch]] = defaultdict(list)
-    keys = frozenset(of)
     for wrong in found:
-        key = lane_of(wrong.check, wrong.who, wrong.what, keys)
-        if key in of:
-            over[key].append(wrong.stretch)
-        else:
-            own[key].append(wrong)
+        for key in lanes_of(wrong.check, wrong.about, of):
+            if key in of:
+                over[key].append(wrong.stretch)
+            else:
+                own[key].append(wrong)
     for key, stretches in over.items():
         of[key].windows = [*of[key].windows, *thin(stretches, LANE_MAX)]
     return _own(own)
@@ -125,7 +131,7 @@ def _own(found: Mapping[str, Sequence[WrongStretch]]) -> list[Lane]:
     return [
         Lane(
             key=key,
-            label=found[key][0].who or "the run",
+            label=found[key][0].about.who or "the run",
             group=found[key][0].check,
             windows=thin([wrong.stretch for wrong in found[key]], LANE_MAX),
         )
@@ -164,8 +170,15 @@ class Place:
     bad: bool
     log: tuple[str, ...] = ()
     """What its node logged then."""
+    recorded: tuple[str, ...] = ()
+    """Runs of the node's periodic task before, during and after it; of a wrong answer, what came and what was due."""
     logged_by: str = ""
     """That node; "" if none has a log. The page's template reads it."""
+
+    @property
+    def when(self) -> str:
+        """Its begin, and its end if that is another moment: `6.6 s and 186.6 s`."""
+        return " and ".join(dict.fromkeys((seconds(self.from_ms), seconds(self.to_ms))))
 
     def link(self) -> str:
         """Return the URL fragment that leads to this place on the page:
@@ -177,7 +190,7 @@ class Place:
 def place_of_example(v: Verdict, e: Example, world: World, lanes: Mapping[str, str]) -> Place:
     """Return where the report shows the example; an example without a time is shown at the time of the faults. `lanes`
     has each lane's section."""
-    lane = lane_of(v.name, e.who, e.what, lanes.keys()) if e.from_ms is not None else None
+    lane = lanes_of(v.name, e, lanes)[0] if e.from_ms is not None else None
     from_ms, to_ms = _faults(world) if e.from_ms is None else _times(e, world)
     return Place(
         check=v.name,

@@ -125,8 +125,10 @@ def lanes_plot(
 
 
 def _label(lane: Lane) -> str:
-    text = f"{lane.group} · {lane.label}"
-    return text if len(text) <= LABEL_MAX else f"{text[: LABEL_MAX - 1]}…"
+    text, tail = f"{lane.group} · {lane.label}", f"… · {lane.label}"
+    if len(text) <= LABEL_MAX or len(tail) >= LABEL_MAX:
+        return text if len(text) <= LABEL_MAX else f"{text[: LABEL_MAX - 1]}…"
+    return f"{lane.group[: LABEL_MAX - len(tail)]}{tail}"
 
 
 def _heights(lanes: Sequence[Lane]) -> dict[str, float]:

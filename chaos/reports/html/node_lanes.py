@@ -24,7 +24,7 @@ from ...history.schema import object_of
 from ...oracle.lost_name_servers import name_server_losses
 from ...oracle.recorded import Life
 from ...oracle.world import World
-from ...verdict import Verdict, seconds
+from ...verdict import Verdict, seconds, singular
 from ..columns import Array, Recorded
 from .found import LANE_MAX
 from .rule_stretches import bound, rules
@@ -153,8 +153,8 @@ def _bars(
             start_ms = found.pop().start_ms
         says = {
             "missing": f"{life.node} did not list {broker}",
-            "partly": f"{life.node} listed {broker} in {topics} of {asked} topics",
-            "held": f"{life.node} listed {broker} in {topics} topics",
+            "partly": singular(f"{life.node} listed {broker} in {topics} of {asked} topics"),
+            "held": singular(f"{life.node} listed {broker} in {topics} topics"),
         }[kind]
         found.append(LaneStretch.said(kind, start_ms, stop_ms, says))
     return found
@@ -239,7 +239,7 @@ def _use_bars(client: str, broker: str, times: Array, gap_ms: float, end_ms: flo
         first_ms, last_ms, count = float(part[0]), float(part[-1]), len(part)
         stretch_ms = max(last_ms, first_ms + gap_ms / 4)  # a single use must be seen
         rate = f", {count / ((last_ms - first_ms) / 1000):.1f} a second" if count > 9 and last_ms > first_ms else ""
-        text = f"{client} used {broker} {count} times {span(first_ms, last_ms)}{rate}"
+        text = singular(f"{client} used {broker} {count} times {span(first_ms, last_ms)}{rate}")
         found.append(LaneStretch(start_ms=first_ms, end_ms=stretch_ms, kind="used", text=text, count=count))
     return found
 

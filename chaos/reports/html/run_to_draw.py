@@ -7,11 +7,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ....remoting.node.file_names import file_name, of_file_name
+from ...checks import CHECKS
 from ...checks.cause import guilty_nodes
+from ...checks.check import Group
 from ...oracle.world import World
 from ...scenarios.model import Scenario
 from ...verdict import Example, Validity, Verdict, worst
@@ -26,6 +29,7 @@ from .found import OF_CHECKS, Place, drawn_on, place_of_example, place_of_verdic
 from .node_lanes import client_lanes, pair_lanes, queue_lanes
 from .run_in_words import Names, by_fault, fault_title
 from .stretches import Lane
+from .task_runs import runs_around
 
 GUILTY_MAX = 6
 """Most nodes that the first screen names as guilty."""
@@ -48,7 +52,7 @@ BYTES_MAX = 8_000_000
 """Most bytes of one file, from its end."""
 
 NEAR_MS = 2000.0
-"""Lines this near to a moment, in RocketMQ time, are shown beside it,"""
+"""Lines this near to the begin or end of a violation, in RocketMQ time, are shown beside it,"""
 
 NEAR_MAX = 8
 """and at most so many, the nearest."""
@@ -116,12 +120,18 @@ class RunToDraw:
         return (
             {v.name: place_of_verdict(v, self.world, keys) for v in self.verdicts},
             {
-                v.name: [self._logged(place_of_example(v, e, self.world, keys), e) for e in v.examples]
+                v.name: [self._evident(v.name, place_of_example(v, e, self.world, keys), e) for e in v.examples]
                 for v in self.verdicts
             },
         )
 
-    def _logged(self, place: Place, e: Example) -> Place:
+    def _evident(self, check: str, place: Place, e: Example) -> Place:
+        """Return the place with what the node logged then, and with the history's evidence: the runs of a timer's task,
+        or a wrong answer."""
+        if check in CHECKS and CHECKS[check].group is Group.TIMERS:
+            place = replace(place, recorded=runs_around(self.recorded, e))
+        elif {"came", "due"} <= e.more.keys():
+            place = replace(place, recorded=(f"came: {e.more['came']}", f"due:  {e.more['due']}"))
         logs = {name: self.run_dir / "logs" / f"{file_name(name)}.log" for name in (e.who, e.what)}
         node = next((name for name, log in logs.items() if log.is_file()), None)
         if node is None or e.from_ms is None:
@@ -130,7 +140,8 @@ class RunToDraw:
             self._logs[node] = list(self._lines(logs[node]))
         lines = self._logs[node]
         about = [line for line in lines if any(name in line.text for name in {e.what, e.topic} - {"", node})]
-        return replace(place, log=tuple(near(about, e.from_ms) or near(lines, e.from_ms)), logged_by=node)
+        moments = [e.from_ms, *([] if e.to_ms is None else [e.to_ms])]
+        return replace(place, log=tuple(near(about, moments) or near(lines, moments)), logged_by=node)
 
     @property
     def guilty(self) -> list[tuple[str, str]]:
@@ -236,11 +247,21 @@ def fewer(lanes_: Sequence[Lane], named: set[str | None]) -> list[Lane]:
     return [lane for lane in lanes_ if lane.group in kept]
 
 
-def near(lines: list[LogLine], at_ms: float) -> list[str]:
-    """Return the log lines of the node within 2 s of `at_ms`, at most 8."""
-    close = [line for line in lines if abs(line.time_ms - at_ms) <= NEAR_MS]
-    nearest = sorted(close, key=lambda line: abs(line.time_ms - at_ms))[:NEAR_MAX]
-    return [f"{line.time_ms / 1000:.3f} s {line.level} {_short(line.text)}" for line in close if line in nearest]
+def near(lines: list[LogLine], moments: Sequence[float]) -> list[str]:
+    """Return the log lines of the node within 2 s of these moments, at most 8; equal lines in a row are one line."""
+
+    def distance_ms(line: LogLine) -> float:
+        return min(abs(line.time_ms - at_ms) for at_ms in moments)
+
+    alike = groupby((line for line in lines if distance_ms(line) <= NEAR_MS), key=lambda line: line[1:])
+    told = [_as_one(list(group)) for _, group in alike]
+    nearest = sorted(told, key=distance_ms)[:NEAR_MAX]
+    return [f"{line.time_ms / 1000:.3f} s {line.level} {line.text}" for line in told if line in nearest]
+
+
+def _as_one(lines: Sequence[LogLine]) -> LogLine:
+    again = f" ({len(lines)} times)" if len(lines) > 1 else ""
+    return lines[0]._replace(text=_short(lines[0].text) + again)
 
 
 def _short(text: str) -> str:

@@ -109,8 +109,9 @@ def test_each_drop_is_told_with_its_reason_and_the_return_and_equal_drops_are_to
     assert said(found)[1] == (
         "Drops: ns-0 and ns-1 dropped broker-a at 62.2 s (silent for longer than brokerChannelExpiredTime) and "
         "acknowledged its next registration at 70.0 to 70.4 s; ns-0 dropped broker-a 2 times at 80.0 s (the broker's "
-        "channel had ended); ns-0 dropped broker-a at 81.0 s and acknowledged its next registration at 89.0 s; ns-0 "
-        "dropped broker-a at 81.2 s and acknowledged its next registration at 89.0 s; and 2 more."
+        "channel had ended); ns-0 dropped broker-a at 81.0 s and acknowledged its next registration 8.0 s later, at "
+        "89.0 s; ns-0 dropped broker-a at 81.2 s and acknowledged its next registration 7.8 s later, at 89.0 s; and 2 "
+        "more."
     )
 
 
@@ -164,6 +165,16 @@ def test_clients_that_left_what_was_dead_are_told_with_the_last_of_them() -> Non
     )
 
 
+@pytest.mark.parametrize(("promised_s", "said_of_it"), [(40, True), (30, False)])
+def test_a_promise_above_rocketmqs_own_limit_is_said_to_decide_nothing(promised_s: float, said_of_it: bool) -> None:
+    scenario = find_scenario("broker-crash", [f"promises.brokers_left_within_s={promised_s}"])
+    bounds = [30_000.0, min(35_000.0, promised_s * 1000)]
+    left = tuple(Finding(subject="x", kind="must not use", from_ms=0, to_ms=1, bound_ms=bound) for bound in bounds)
+    found = Verdict(name="dead_brokers_avoided", verdict=Validity.VALID, examined=2, findings=left)
+    sentence = "your 40 s (brokers_left_within_s) is above RocketMQ's 35 s, so RocketMQ's limit decides"
+    assert (sentence in answers([found], scenario, "x").clients) == said_of_it
+
+
 @pytest.mark.parametrize("name", sorted(shipped()))
 def test_what_any_shipped_scenario_injects_is_a_sentence(name: str) -> None:
     (first,) = said(Verdict(name="order_kept", verdict=Validity.VALID, examined=1), scenario=find_scenario(name))
@@ -176,7 +187,7 @@ def test_what_any_shipped_scenario_injects_is_a_sentence(name: str) -> None:
         ({"do": "cut", "links": ["clients <-> ns-0"]}, "clients were cut from ns-0 for 9 s"),
         ({"do": "black_hole", "links": ["isolate broker-a"]}, "broker-a was cut from all others for 9 s"),
         ({"do": "cut", "links": ["broker-a <-> *"]}, "broker-a was cut from all others for 9 s"),
-        ({"do": "cut", "links": ["clients <-> chosen"]}, "clients were cut from the NameServers that they had chosen"),
+        ({"do": "cut", "links": ["clients <-> chosen"]}, "clients were cut for 9 s from the NameServers that they had"),
         (
             {"do": "latency", "links": ["broker-a <-> ns-0"], "latency_ms": 500},
             "broker-a <-> ns-0 had a fault (latency)",
@@ -363,8 +374,9 @@ def test_the_broken_rule_is_the_rule_of_the_violation_s_kind_and_more_counts_tha
 
 
 def test_the_answers_speak_of_what_was_wrong_and_of_the_latest_drop_and_return() -> None:
-    assert spoken_of([STAYED]) == [("routes_are_true", "ns-0", "broker-a")] * 2
-    assert spoken_of([TRUE, CONVERGE]) == [("routes_are_true", "ns-0", "broker-a")] * 2
+    for verdicts in ([STAYED], [TRUE, CONVERGE]):
+        told = [(check, about.who, about.what) for check, about in spoken_of(verdicts)]
+        assert told == [("routes_are_true", "ns-0", "broker-a")] * 2
     assert spoken_of([CONVERGE]) == []
 
 

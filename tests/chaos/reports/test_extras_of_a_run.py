@@ -5,13 +5,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from nemesrv.chaos.history.rows import write_parquet
+from nemesrv.chaos.oracle.time_outs import HEARTBEAT
 from nemesrv.chaos.reports.html import RunToDraw, html_report
 from nemesrv.chaos.reports.html.run_to_draw import LINES_MAX, TEXT_MAX
 from nemesrv.chaos.verdict import Example, Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, cluster
-from tests.chaos.reports.recorded import RUN, VERDICTS, recorded
+from tests.chaos.reports.recorded import KILL_S, RUN, STEADY_S, VERDICTS, recorded
 
 ORIGIN_MS = 1_700_000_000_000
 
@@ -69,9 +71,39 @@ def test_warnings_of_logs_stand_in_the_time_line_bounded_and_in_the_runs_time(tm
     assert all(len(row["value"]) <= TEXT_MAX for row in told.logged)
 
 
+@pytest.mark.parametrize(("check", "is_said"), [("routes_are_true", True), ("no_acknowledged_loss", False)])
+def test_what_was_wrong_before_any_fault_is_said_and_a_message_of_before_is_not(
+    check: str, is_said: bool, tmp_path: Path
+) -> None:
+    early = Example(who="broker-a", what="producer-0", from_ms=1000 * (STEADY_S + KILL_S - 1))
+    verdict = Verdict(name=check, verdict=Validity.INVALID, examined=1, examples=(early,))
+    assert ("wrong before any fault" in html_report(RUN, [verdict], recorded(tmp_path))) == is_said
+
+
+def test_a_violation_of_heartbeats_shows_the_rounds_around_it_and_the_brokers_that_they_reached(tmp_path: Path) -> None:
+    told, heartbeat = story(), {"client": "127.0.0.1@consumer-0#1"}
+    for at_s in (5, 10, 15, 20, 40, 45, 50, 55):
+        told.at(at_s).event("consumer-0", "scheduled_task", f=HEARTBEAT, duration_ms=2.0)
+        for broker in ("broker-a", "broker-b") if at_s != 40 else ("broker-b",):
+            told.at(at_s).event(broker, "client_heartbeat", op_id="1", value=heartbeat)
+    late = Example(who="consumer-0", what=HEARTBEAT, from_ms=25_000.0, to_ms=40_000.0, more={"kind": "each H"})
+    verdict = Verdict(name="timers_kept", verdict=Validity.INVALID, examined=1, examples=(late,))
+    (place,) = told_of(tmp_path, told, verdict).of_examples["timers_kept"]
+    line = "{} s consumer-0 ended sendHeartbeatToAllBroker (2.0 ms); its heartbeats reached {}"
+    reached = {"38.000": "broker-b"}
+    assert place.recorded == tuple(
+        line.format(at, reached.get(at, "broker-a and broker-b"))
+        for at in ("13.000", "18.000", "38.000", "43.000", "48.000")
+    )
+    assert place.recorded[2] in html_report(RUN, [verdict], tmp_path)
+    answer = Example(who="ns-0", what="prober", topic="orders", from_ms=25_000.0, more={"came": "5", "due": "4 queues"})
+    of_answer = replace(verdict, name="answers_are_true", examples=(answer,))
+    assert "\ndue:  4 queues</pre>" in html_report(RUN, [of_answer], tmp_path)
+
+
 def test_an_example_of_a_name_server_shows_what_it_wrote_around_that_moment(tmp_path: Path) -> None:
     at = "2023-11-14 22:13:"
-    lines = [f"{at}{s:02d},500 INFO nemesrv.ns-0: <line> of {s} s\n" for s in (19, 21, 22, 23, 24, 29)]
+    lines = [f"{at}{s:02d},500 INFO nemesrv.ns-0: <line> of {s} s\n" for s in (19, 21, 22, 23, 23, 24, 29)]
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "ns-0.log").write_text("".join(lines), encoding="utf-8")
     one = Example(who="ns-0", what="broker-a", from_ms=3_000.0, more={"kind": "must not be dropped"})
@@ -83,6 +115,10 @@ def test_an_example_of_a_name_server_shows_what_it_wrote_around_that_moment(tmp_
         f"{at} s INFO" for at in ("-0.500", "0.500", "1.500", "2.500")
     ]
     assert of_other.log == ()
+    assert of_one.log[2].endswith(" of 23 s (2 times)")
+    lasting = replace(verdict, examples=(replace(one, to_ms=9_500.0),))
+    (both,) = told_of(tmp_path, story(), lasting).of_examples["no_false_eviction"]
+    assert both.log[-1].startswith("7.500 s"), "what it wrote around the end"
     assert "0.500 s INFO &lt;line&gt; of 22 s" in html_report(RUN, [verdict], tmp_path)
     page, twice = (
         html_report(RUN, [replace(verdict, examples=examples)], tmp_path) for examples in ((one, other), (one, one))

@@ -50,7 +50,9 @@ def test_a_fault_has_its_times_of_day_its_signs_and_what_else_it_may_have_been()
         "episodes": [of_link],
         "suffered": [{"client": "consumer-0", "says": "a pull failed at 07:43:10"}],
     }
-    assert result(document, [], 0).startswith("Likely (0.96): nothing passed (07:42:58 to 07:43:58). ")
+    assert result(document, [], 0).startswith(
+        "Likely (0.96): nothing passed (07:42:58 to 07:43:58; the fault took 60.0 s). "
+    )
     assert answer_list(document) == [
         ("Times", "Seconds since 2026-11-23 07:42:57 UTC+08:00; times of day are in this zone, too."),
         ("Signs of it", "no answer  broker.log:7."),

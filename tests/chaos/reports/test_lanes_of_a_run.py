@@ -1,5 +1,6 @@
 """From a recorded history to lanes, series, places and words: no Bokeh, no Spark, no browser."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,12 @@ import pytest
 from nemesrv.chaos.faults.kinds import FAULTS
 from nemesrv.chaos.history.rows import to_table, write_parquet
 from nemesrv.chaos.history.schema import parquet_path
+from nemesrv.chaos.oracle.time_outs import HEARTBEAT, POLL
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.reports import columns
 from nemesrv.chaos.reports.html import plots
 from nemesrv.chaos.reports.html.found import drawn_on, place_of_example, place_of_verdict, wrongs
+from nemesrv.chaos.reports.html.lanes import _label
 from nemesrv.chaos.reports.html.node_lanes import client_lanes, pair_lanes
 from nemesrv.chaos.reports.html.run_in_words import Names, fault_title
 from nemesrv.chaos.reports.html.run_to_draw import ROWS_MAX, fewer
@@ -92,6 +95,28 @@ def test_what_a_check_tolerated_is_late_and_not_over_and_nothing_is_judged_again
 def test_what_no_lane_of_a_node_shows_has_one_of_its_checks_own(run: Path) -> None:
     lanes = lanes_of(run, found_by("no_acknowledged_loss", "producer-0", "broker-a", 43, None))
     assert brief(lanes["no_acknowledged_loss/producer-0"].windows) == [("over", 40, 40)]
+
+
+@pytest.mark.parametrize(
+    ("task", "named", "lanes"),
+    [
+        (HEARTBEAT, "broker-a, broker-b", ["consumer-0/broker-a", "consumer-0/broker-b"]),
+        (HEARTBEAT, "", ["timers_kept/consumer-0"]),
+        (POLL, "", ["consumer-0"]),
+    ],
+)
+def test_a_timer_is_over_on_the_lanes_of_its_brokers_or_of_the_name_server_that_it_asks_or_on_its_own(
+    task: str, named: str, lanes: list[str], run: Path
+) -> None:
+    drawn = lanes_of(run, found_by("timers_kept", "consumer-0", task, 33, 63, more={"because": named}))
+    assert [key for key, lane in drawn.items() if ("over", 30, 60) in brief(lane.windows)] == lanes
+
+
+def test_a_label_that_is_too_long_keeps_the_node_whole() -> None:
+    lane = Lane(key="x", label="broker-a", group="no_acknowledged_loss")
+    assert _label(lane) == "no_acknowledge… · broker-a"
+    assert _label(replace(lane, group="order_kept")) == "order_kept · broker-a"
+    assert _label(replace(lane, label="consumer-" + "0" * 30)) == "no_acknowledged_loss · co…"
 
 
 def test_name_servers_that_differ_are_over_on_a_lane_of_their_own(run: Path) -> None:

@@ -237,13 +237,13 @@ def test_what_each_client_suffered_is_told_from_its_own_log_and_no_more(tmp_path
     cut, crash = ([*suffered_lines(document["suffered"])] for document in of_run.values())
     assert cut == [
         "consumer-0: a pull from broker-a failed (code 25, SUBSCRIPTION_NOT_LATEST) 3 times at 07:43:37; "
-        "its route of orders had no broker-a from 07:46:33 to 07:47:33; "
+        "its route of orders had no broker-a from 07:46:33 to 07:47:33, 60 s; "
         'a call ended with "The broker[broker-a] not exist" 14 times from 07:46:34 to 07:46:38; '
         "a pull from broker-a failed (code 25, SUBSCRIPTION_NOT_LATEST) 4 times at 07:47:38"
     ], "producer-0 was at another NameServer"
     assert crash[1] == (
         "producer-0: a try to send to broker-a failed 9 times from 07:46:04 to 07:46:20; "
-        "its route of orders had no broker-a from 07:46:22 to 07:48:22"
+        "its route of orders had no broker-a from 07:46:22 to 07:48:22, 120 s"
     )
     told = [*lines_of(of_run["broker-partition"])]
     assert f"  {cut[0]}" == told[told.index("what clients suffered, as their own logs say") + 1]

@@ -143,7 +143,8 @@ def test_the_first_hypothesis_happens_again_and_the_second_does_not(folder: Path
     assert any("not sure" in note for note in other.original.notes)
     told = "\n".join(lines_of(write(other), other.folder.path))
     begun = datetime(2026, 1, 1, 10) + timedelta(milliseconds=other.original.from_ms)
-    assert f"only in the original (seconds since {begun:%Y-%m-%d %H:%M:%S} UTC+08:00 in the original):" in told
+    zero = f"0 s here is {other.original.from_ms / 1000:.1f} s of the import"
+    assert f"only in the original (seconds since {begun:%Y-%m-%d %H:%M:%S} UTC+08:00 in the original; {zero}):" in told
     alone = next(pair.original for pair in other.similarity.pairs if pair.replay is None and pair.original)
     assert f" s ({begun + timedelta(milliseconds=alone.at_ms):%H:%M:%S})  " in told
 

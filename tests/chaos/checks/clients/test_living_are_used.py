@@ -279,7 +279,7 @@ def test_a_retry_goes_to_another_broker_where_its_route_has_one() -> None:
     found = verdict(retried(story().at(20), "broker-a", "broker-b", "broker-b"))
     assert (found.verdict, found.examined) == (Validity.INVALID, 2)
     assert kinds(found) == ["tried again on the same broker"]
-    said = "0 sends in turn, 1 retries on another broker and 1 on the same broker, 0 queues read"
+    said = "0 sends in turn, 1 retry on another broker and 1 on the same broker, 0 queues read"
     assert measured_sentences(found)[0] == said
     several = retried(retried(story().at(20), *["broker-b"] * 3).at(21), *["broker-b"] * 3, op_id="o-s")
     assert [one.more["op_id"] for one in verdict(several).examples] == ["o-r", "o-s", "o-r", "o-s"]

@@ -262,7 +262,7 @@ def test_leaving_a_name_server_is_judged_where_the_client_ran_for_most_of_a_trys
         builder.at(tenth / 10).lag(stall_ms, "producer-0", until_s=tenth / 10 + 0.6)
     found = check(moved(builder, 40, 2).end(100))
     assert (found.verdict, found.violations) == (verdict, int(verdict is Validity.INVALID))
-    assert "rule 'sticky' broken 1 times" in found.why
+    assert "rule 'sticky' broken 1 time" in found.why
 
 
 @pytest.mark.parametrize(("by", "found"), [("peer", {}), ("server", {}), ("self", STICKY), ("client", STICKY)])

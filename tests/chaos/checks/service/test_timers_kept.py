@@ -219,6 +219,13 @@ def test_a_heartbeat_waits_for_a_broker_that_hangs_as_long_as_its_time_out() -> 
     assert HEARTBEAT in {found.object for found in wrong(told(7))}
 
 
+def test_of_runs_that_took_too_long_the_longest_is_shown() -> None:
+    told = runs(story(HEARTBEAT), HEARTBEAT, [1, 91])
+    runs(told, HEARTBEAT, [31], took_s=4)
+    (found,) = wrong(check(runs(told, HEARTBEAT, [61], took_s=15)))
+    assert (found.wrong, found.measured_ms, found.wrong_to_ms) == (2, 15_000, 76_000)
+
+
 def test_what_a_pause_held_up_runs_when_the_node_goes_on_and_keeps_its_rate() -> None:
     def told(resumed_s: float) -> Verdict:
         history = story(REGISTER)

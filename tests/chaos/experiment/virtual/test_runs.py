@@ -193,9 +193,13 @@ def test_a_defect_that_no_check_of_the_run_finds_is_named_with_the_command_that_
 
 
 @pytest.mark.usefixtures("no_page")
-def test_a_promise_that_nothing_in_the_run_could_break_is_not_decided(tmp_path: Path) -> None:
+def test_a_promise_that_nothing_in_the_run_could_break_is_not_decided_and_quiet_tells_of_the_clients(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     scenario = find("smoke", ["promises.brokers_left_within_s=10", "checks=all"])
     assert run_all([scenario], Options(seed=3, virtual=True, out=tmp_path / "run", quiet=True, latest=False)) == 3
+    said = capsys.readouterr().out.splitlines()
+    assert [line.partition(" ")[0] for line in said[:3]] == ["UNKNOWN", "Clients:", "22"]
 
 
 def test_where_only_answers_to_a_broker_are_lost_it_is_dropped_an_idle_time_after_the_next_registration(

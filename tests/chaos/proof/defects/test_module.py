@@ -5,9 +5,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from click.testing import CliRunner
 
+from nemesrv.chaos.commands.explain import explain
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.history.rows import read_rows
+from nemesrv.chaos.judging import find
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.defect import DefectModuleError, of_file
 from nemesrv.chaos.scenarios.loading import load, parse
@@ -102,6 +105,12 @@ def test_the_nodes_have_it_the_run_says_so_and_its_folder_repeats_it(tmp_path: P
     again = load(folder.scenario_file)
     assert again.defect == str((folder.path / "mine.py").resolve())
     assert list(read_rows(record_virtual(again, 1, tmp_path / "again").path))[:100] == rows[:100]
+    (folder.path / "mine.py").unlink()
+    recorded = [folder.scenario(), find(str(folder.path), None, pytest.fail).scenario]
+    assert [scenario and scenario.defect for scenario in recorded] == ["mine.py"] * 2, "a record is judged without it"
+    assert CliRunner().invoke(explain, [str(folder.scenario_file)]).exit_code == 0
+    with pytest.raises(ScenarioError, match="No such file"):
+        load(folder.scenario_file)
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,13 @@ def test_a_sentence_says_what_differs_and_nothing_else() -> None:
         "the last failed send is 3.0 s instead of 120.0 s after the fault."
     )
     assert beside("x=1", was, was, same, UNKNOWN)["sentence"] == "With x=1: nothing would have been different."
+    healed = {"producer-0": ClientFigures(sends=100, recovered_ms=0)}
+    gone, back = (beside("x=1", *of, same, UNKNOWN) for of in ((was, healed), (healed, was)))
+    ends = "no send fails after the fault; without the change the last failed 120.0 s after it."
+    assert gone["sentence"].endswith(ends)
+    begins = "the last failed send is 120.0 s after the fault; without the change none failed after it."
+    assert back["sentence"].endswith(begins)
+    assert "120.0 s -> none" in "\n".join(client_lines([gone]))
     other = [lost, came], [came._replace(at_ms=3000.0), lost._replace(how="closed")]
     said = beside("x=1", was, was, other, UNKNOWN)["sentence"]
     told = "1 would not have happened, 1 would have happened at another time, 1 more would have happened"
