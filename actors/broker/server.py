@@ -212,6 +212,15 @@ class Broker:
             self._persist()
             self._close_store()
 
+    def fill_disk(self, is_full: bool) -> None:
+        """Store no more messages, as if the disk were full, or store messages again. The words are those of RocketMQ's
+        store (`DefaultMessageStore.CleanCommitLogService.isSpaceToDelete`)."""
+        self.store.disk_is_full = is_full
+        if is_full:
+            self._context.log.error("physic disk maybe full soon 0.97, so mark disk full")
+        else:
+            self._context.log.info("physic disk space OK 0.6, so mark disk ok")
+
     @property
     def boot_line(self) -> str:
         """RocketMQ's boot line for this broker, without the list of NameServers."""

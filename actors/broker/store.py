@@ -100,6 +100,8 @@ class MessageStore:
         """Written into every record from now on: the address that clients reach this broker at."""
         self.stored_messages = 0
         """Messages appended since the start."""
+        self.disk_is_full = False
+        """Whether no message is stored, as if the disk had no room."""
         self._max_batch = max_message_size + 65_536
         self._sync_flush = sync_flush
         self._tags_code_of = tags_code_of or default_tags_code
@@ -145,6 +147,8 @@ class MessageStore:
         raises MessageIllegal or StoreFull, no message is stored."""
         if self._broken is not None:
             raise StoreFull(self._broken)
+        if self.disk_is_full:
+            raise StoreFull(_DISK_FULL)
         topic, queue_id = messages[0].topic, messages[0].queue_id
         queue = self._queues.get(topic, {}).get(queue_id)
         queue_offset = 0 if queue is None else queue.end
@@ -465,7 +469,10 @@ def scheduled_tags_code(schedule_topic: str, delay_ms: Sequence[int]) -> TagsCod
     return code
 
 
+_DISK_FULL = "the broker's disk is full"
+
+
 def _disk_text(exc: OSError) -> str:
     if exc.errno == errno.ENOSPC:
-        return "the broker's disk is full"
+        return _DISK_FULL
     return f"the broker's disk failed: {exc.strerror or exc}"

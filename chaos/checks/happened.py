@@ -105,6 +105,7 @@ _ACTS: Mapping[str, str] = {
     "takes messages for its queues": "{who} refused sends to queues that {topic} had at {who}",
     "waits for a slave that is there": "{who} answered sends with code 12 (FLUSH_SLAVE_TIMEOUT), though no slave ran",
     "takes what it is sent": "{who} refused sends with code 14 (SERVICE_NOT_AVAILABLE), though {who} was a master",
+    "refuses messages while its disk is full": "{who} stored messages though its disk was full",
     "comes back": "{who} had topic {topic} again after action {action} had deleted {topic}",
     "the broker's topic": "{who} did not have topic {topic} with the queues or permission of action {action}",
     "the broker's deleted topic": "{who} still had topic {topic} after action {action} had deleted {topic}",

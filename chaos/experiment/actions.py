@@ -17,7 +17,7 @@ from ..faults.fault import Fault
 from ..faults.injector import LinkFaultInjector
 from ..faults.kinds import NameServerList
 from ..faults.link_faults import Heal, LinkFault
-from ..faults.process_faults import ProcessFault, Restart, Resume
+from ..faults.process_faults import DiskAction, FillDisk, FreeDisk, ProcessFault, Restart, Resume
 from ..faults.processes import ProcessFaults, not_done
 from ..scenarios.action import ActionModel, is_chosen
 from ..scenarios.model import Scenario
@@ -166,8 +166,10 @@ class Actions:
     or_not_done: Callable[[str, str], AbstractContextManager[None]]
     _clocks: WallClocks = field(init=False)
     _last: LastFaults = field(init=False, default_factory=LastFaults)
+    _full_disks: set[str] = field(init=False, default_factory=set)
     _asked_by_hand: list[Submitted] = field(init=False, default_factory=list)
     _lists_served: int = field(init=False, default=0)
+    _disks: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
         self._clocks = WallClocks(nodes=self.nodes, record=self.record, now_s=self.now_s, or_not_done=self.or_not_done)
@@ -180,9 +182,8 @@ class Actions:
 
     def _do(self, action: ActionModel) -> tuple[str, ...]:
         what = action.what
-        self.phase(
-            "fault" if isinstance(what, Fault) else "act" if isinstance(what, ByHand | ClockAction) else "heal", what.do
-        )
+        is_act = isinstance(what, ByHand | ClockAction | FillDisk)
+        self.phase("fault" if isinstance(what, Fault) else "act" if is_act else "heal", what.do)
         if isinstance(what, LinkFault):
             return (self.links.begin(what, self._chosen_links(action), fault_id=action.name),)
         if isinstance(what, ByHand):
@@ -193,6 +194,10 @@ class Actions:
             self._heal(what, action)
         elif isinstance(what, ClockAction):
             self._clocks.change(what, action.nodes)
+        elif isinstance(what, DiskAction):
+            self._disks += 1
+            for node in action.nodes:
+                self._change_disk(node, what, f"{what.do}-{self._disks}")
         elif isinstance(what, NameServerList):
             self._serve(what)
         elif isinstance(what, Resume | Restart):
@@ -217,6 +222,13 @@ class Actions:
         with self.or_not_done(ADDRESS_SERVER, "serve"):
             self.nodes.call(ADDRESS_SERVER, "serve", addresses)
             self.record("served_list", fault_id=f"{what.do}-{self._lists_served}", value=list(what.name_servers))
+
+    def _change_disk(self, node: str, what: DiskAction, act_id: str) -> None:
+        asked_ms, is_full = 1000 * self.now_s(), isinstance(what, FillDisk)
+        with self.or_not_done(node, what.do):
+            self.nodes.call(node, FillDisk().do, is_full)
+            self.record("disk", source=node, f=what.do, fault_id=act_id, value={"asked_ms": asked_ms})
+            (self._full_disks.add if is_full else self._full_disks.discard)(node)
 
     def _ask_by_hand(self, what: ByHand, nodes: tuple[str, ...]) -> str:
         """Send the request without waiting for the answer, so that a hung server does not stop the timeline. The act's
@@ -246,8 +258,8 @@ class Actions:
         return links
 
     def end_all(self) -> None:
-        """End every fault, correct every clock, and close the connections of registrations by hand. A master that
-        `switch` replaced is not restarted."""
+        """End every fault, correct every clock, free every disk, and close the connections of registrations by hand. A
+        master that `switch` replaced is not restarted."""
         self._last.tell(self.record, self.now_s(), self.processes, self.links, self.scenario)
         self.heal_all()
 
@@ -256,6 +268,8 @@ class Actions:
         self.links.heal_all()
         self.processes.heal_all(but=self.scenario.switched_masters())  # another has its name
         self._clocks.end()
+        for node in sorted(self._full_disks):
+            self._change_disk(node, FreeDisk(), "free_disk-end")
         if self._asked_by_hand:
             with self.or_not_done(ADMIN, "leave"):
                 self.nodes.call(ADMIN, "leave")

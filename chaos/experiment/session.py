@@ -22,7 +22,7 @@ from ..errors import HarnessError, ScenarioError
 from ..faults.acts_by_hand import BY_HAND
 from ..faults.kinds import ACTIONS
 from ..faults.link_faults import Heal
-from ..faults.process_faults import HOST_ACTIONS, PROCESS_FAULTS
+from ..faults.process_faults import HOST_ACTIONS
 from ..reports.sentences import example_sentence
 from ..scenarios.action import ActionModel, with_fault_ids
 from ..scenarios.defect import Defect
@@ -312,7 +312,7 @@ class RunningCluster:
             self.act(do, **settings)
         if for_s is not None:
             self.wait(for_s)
-            ended_by = PROCESS_FAULTS[do].ended_by if do in PROCESS_FAULTS else ""
+            ended_by = getattr(ACTIONS[do], "ended_by", "")
             self._act(ended_by or "heal", **({"nodes": settings["nodes"]} if ended_by else {}))
 
     def _running(self) -> None:

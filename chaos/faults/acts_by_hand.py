@@ -160,3 +160,14 @@ class WrongClock(DoneByHand):
     @property
     def words(self) -> str:
         return self.do.replace("_", " ")
+
+
+class FullDisk(DoneByHand):
+    """The effect of a broker's full disk on a producer: its sends to the broker are refused."""
+
+    title = "full"
+    injection = "full_disk"
+
+    @property
+    def words(self) -> str:
+        return "told that the disk is full"

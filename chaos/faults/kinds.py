@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from .acts_by_hand import BY_HAND, AnyByHand, DoneByHand, OldAddress, WrongClock
+from .acts_by_hand import BY_HAND, AnyByHand, DoneByHand, FullDisk, OldAddress, WrongClock
 from .clock_changes import CLOCK_ACTIONS, AnyClockAction
 from .fault import Action, Fault, Loss, by_do
 from .link_faults import (
@@ -22,9 +22,11 @@ from .link_faults import (
     Timeout,
 )
 from .process_faults import (
+    DISK_ACTIONS,
     HOST_ACTIONS,
     PROCESS_FAULTS,
     Absent,
+    AnyDiskAction,
     AnyHostAction,
     AnyProcessFault,
     Restart,
@@ -57,6 +59,7 @@ AnyAction = Annotated[
     | NameServerList
     | AnyByHand
     | AnyClockAction
+    | AnyDiskAction
     | AnyHostAction,
     Field(discriminator="do"),
 ]
@@ -67,6 +70,7 @@ ACTIONS: dict[str, type[Action]] = {
     **by_do(Resume, Restart, RollingRestart, RestartStorm, Heal, NameServerList),
     **BY_HAND,
     **CLOCK_ACTIONS,
+    **DISK_ACTIONS,
     **HOST_ACTIONS,
 }
 
@@ -100,6 +104,7 @@ _RECORDED: tuple[type[Fault], ...] = (
     DoneByHand,
     OldAddress,
     WrongClock,
+    FullDisk,
     Absent,
     StoodStill,
 )

@@ -35,6 +35,16 @@ class Kill(Gone):
     equals = "a crash"
 
 
+class PortTaken(Gone):
+    """A start that fails: the harness itself is bound to the port of a process that it killed, and does not listen."""
+
+    do: Literal["port_taken"] = "port_taken"
+    title = "without its port"
+    injection = "sigkill.port_taken"
+    injected = "SIGKILL; another program is bound to the port, so that no process can listen there until the restart"
+    equals = "a start that fails because the port is in use"
+
+
 class Stop(ProcessFault):
     do: Literal["stop"] = "stop"
     done_by = "stop"
@@ -139,8 +149,32 @@ class RestartStorm(Action):
     acts_on = "nodes"
 
 
-AnyProcessFault = Kill | Stop | Pause | Remove
+AnyProcessFault = Kill | PortTaken | Stop | Pause | Remove
 PROCESS_FAULTS: dict[str, type[ProcessFault]] = by_do(*get_args(AnyProcessFault))
+
+
+# -- what is done to a broker's disk, which its process survives
+
+
+class DiskAction(Action):
+    acts_on = "nodes"
+
+
+class FillDisk(DiskAction):
+    """From now on the broker's disk is full: the broker refuses messages with code 14, and does all else."""
+
+    do: Literal["fill_disk"] = "fill_disk"
+    ended_by: ClassVar[str] = "free_disk"
+
+
+class FreeDisk(DiskAction):
+    """Ends fill_disk."""
+
+    do: Literal["free_disk"] = "free_disk"
+
+
+AnyDiskAction = FillDisk | FreeDisk
+DISK_ACTIONS: dict[str, type[DiskAction]] = by_do(*get_args(AnyDiskAction))
 
 
 # -- what can be done to a whole host: each is taken apart into the ordinary faults of its links and nodes

@@ -45,6 +45,13 @@ def moments(world: World) -> list[Moment]:
     return sorted(moment for moment in found if moment.at_ms < world.end_ms)
 
 
+def first_harm_ms(world: World) -> float | None:
+    """When the first fault, act by hand or full disk began that clients may feel; None if there was none."""
+    acts = (act.began_ms for act in world.acts)
+    disks = (disk.perhaps.start_ms for disk in world.full_disks)
+    return min((*(moment.at_ms for moment in moments(world)), *acts, *disks), default=None)
+
+
 def faults_between(world: World, client: str, target: str) -> tuple[Fault, ...]:
     """Whatever keeps `client` from reaching `target` at some time: of the process, or of the link. Of a name that
     elects its master: of any of its brokers, for each may be the one."""

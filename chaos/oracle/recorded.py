@@ -37,7 +37,7 @@ from ..faults.fault import Loss
 from ..faults.kinds import recorded
 from ..faults.process_faults import Pause
 from ..history.schema import list_of, object_of
-from .intervals import until_next
+from .intervals import Stretch, until_next
 from .timers import Timers
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ WRONG_CLOCK = "clock"
 """How it is `injected` that a node's wall clock is another one."""
 OLD_ADDRESS = "old_address"
 """How it is `injected` that a client may be told of an address of before."""
+FULL_DISK = "full_disk"
+"""How it is `injected` that a broker refuses a producer's messages, for its disk is full."""
 STOOD_STILL = "timer_lag"
 """How it is `injected` that the machine did not run a process, as its timers say."""
 STALL = "stood-still"
@@ -166,7 +168,7 @@ class Fault:
     @property
     def by_hand(self) -> bool:
         """Whether somebody asked for it (oracle/by_hand.py), or it follows (`old_addresses`), and nothing failed."""
-        return self.injection in (BY_HAND, WRONG_CLOCK, OLD_ADDRESS)
+        return self.injection in (BY_HAND, WRONG_CLOCK, OLD_ADDRESS, FULL_DISK)
 
     @property
     def stood_still(self) -> bool:
@@ -538,3 +540,39 @@ def _held_again_ms(changes: Sequence[ClockChange], until_ms: float, timers: Time
     if last.step_ms > timers.E_ms and fastest == 1.0:
         return last.time_ms + timers.S_ms + timers.delivery_ms
     return (until_ms if age_ms * last.rate > timers.E_ms else last.time_ms) + age_ms + timers.S_ms
+
+
+class FullDisk(NamedTuple):
+    """A broker's disk is full: surely in `surely`, and at most in `perhaps`, which has the harness's requests, too."""
+
+    broker: str
+    act_ids: tuple[str, ...]
+    """Of what filled the disk, and of what freed it."""
+    surely: Stretch
+    perhaps: Stretch
+
+
+def full_disks_in(rows: Iterable[Mapping[str, Any]], end_ms: float) -> tuple[FullDisk, ...]:
+    """In order of time."""
+    filled: dict[str, tuple[str, float, float]] = {}
+    found = []
+    for row in rows:
+        if row["event"] != "disk":
+            continue
+        broker, act_id = str(row["source"]), str(row["fault_id"])
+        asked_ms, at_ms = float(object_of(row.get("value"))["asked_ms"]), float(row["time_ms"])
+        if row["f"] == "fill_disk":
+            filled.setdefault(broker, (act_id, asked_ms, at_ms))
+        elif broker in filled:
+            by, from_ms, full_ms = filled.pop(broker)
+            found.append(FullDisk(broker, (by, act_id), Stretch(full_ms, asked_ms), Stretch(from_ms, at_ms)))
+    for broker, (by, from_ms, full_ms) in filled.items():
+        found.append(FullDisk(broker, (by,), Stretch(full_ms, end_ms), Stretch(from_ms, end_ms)))
+    return tuple(sorted(found, key=lambda one: one.perhaps))
+
+
+def refuse_producers(world: World) -> Iterator[Fault]:
+    """The faults that full disks are to producers."""
+    for disk in world.full_disks:
+        for producer in world.of_kind("producer"):
+            yield Fault(disk.act_ids[0], "fill_disk", FULL_DISK, producer.name, disk.broker, None, *disk.perhaps)

@@ -30,6 +30,7 @@ from .recorded import (
     OURS,
     ClockChange,
     Fault,
+    FullDisk,
     Life,
     NodeInfo,
     Served,
@@ -37,12 +38,14 @@ from .recorded import (
     changes_of,
     ends_judging,
     faults_in,
+    full_disks_in,
     in_order,
     in_series,
     lives_in,
     nodes_in,
     not_ready,
     old_addresses,
+    refuse_producers,
     served_in,
     shared_by_dialler,
     stalls_in,
@@ -114,6 +117,8 @@ class World:
     """Offsets that an operator set for a group, in order of time."""
     clocks: Mapping[str, Sequence[ClockChange]] = field(default_factory=dict)
     """By node what was done to its wall clock, in order of time."""
+    full_disks: tuple[FullDisk, ...] = ()
+    """When brokers' disks were full, in order of time."""
     end_ms: float = 0.0
     """Where judging ends: before the harness takes the cluster down."""
     timeline_ms: float = 0.0
@@ -189,12 +194,13 @@ class World:
             ),
             served=served_in(run, picked),
             resets=resets_in(picked),
+            full_disks=full_disks_in(picked, end_ms),
             run=run,
         )
         acts, clocks = acts_of(made, picked), changes_of(picked)
         made = replace(made._with_faults(affected(made, acts)), acts=acts)
         made = replace(made._with_faults((*wrong_times(made, clocks), *not_ready(made, clocks))), clocks=clocks)
-        made = made._with_faults(old_addresses(made))
+        made = made._with_faults((*old_addresses(made), *refuse_producers(made)))
         return made if run.get("imported") else made._with_faults(stalls_in(lags, made))
 
     def _with_faults(self, more: Iterable[Fault]) -> World:

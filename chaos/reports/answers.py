@@ -23,7 +23,7 @@ from ..checks.finishing import INFERRED_MS
 from ..faults.fault import Fault
 from ..faults.kinds import ACTIONS, FAULTS
 from ..faults.link_faults import Heal, LinkFault
-from ..faults.process_faults import Restart, Resume
+from ..faults.process_faults import FillDisk, FreeDisk, Restart, Resume
 from ..oracle.recorded import STALL
 from ..oracle.windows import legend
 from ..scenarios.action import ActionModel, fault_ids, is_chosen
@@ -278,13 +278,17 @@ def changes_nothing(scenario: Scenario) -> list[str]:
 
 def _ends_a_fault(entry: ActionModel, ends_s: Sequence[float | None]) -> bool:
     """Whether the entry ends an earlier one. A restart of a process that runs is a fault of its own."""
-    return isinstance(entry.what, Heal | Resume) or (isinstance(entry.what, Restart) and entry.at_s in ends_s)
+    what = entry.what
+    return isinstance(what, Heal | Resume | FreeDisk) or (isinstance(what, Restart) and entry.at_s in ends_s)
 
 
 def _fault(scenario: Scenario, entry: ActionModel, end_s: float | None) -> str:
     what = entry.what
     if isinstance(what, Restart):
         return " ".join(filter(None, (all_of(entry.nodes), _was(scenario, entry.nodes), "restarted", what.about)))
+    if isinstance(what, FillDisk):
+        lasted = "" if end_s is None else f" for {end_s - entry.at_s:g} s"
+        return f"the disk of {all_of(entry.nodes)} was full{lasted}"
     if not isinstance(what, Fault):
         return f"{_noun(what.do)} ({entry.summary.removeprefix(what.do).strip()})"
     lasted = "" if end_s is None else f" for {round(end_s - entry.at_s, 1):g} s"
@@ -321,9 +325,9 @@ def _ends_s(scenario: Scenario, entries: Sequence[ActionModel]) -> list[float | 
             on = {*entry.links} if any(map(is_chosen, entry.links)) else {*topology.parse_links(*entry.links)}
         if isinstance(what, Heal):
             ended = {one for one in open_ if ids[one] is not None and (not what.faults or ids[one] in what.faults)}
-        elif isinstance(what, Restart | Resume):
+        elif isinstance(what, Restart | Resume | FreeDisk):
             ended = {one for one in open_ if ids[one] is None}
-        elif isinstance(what, Fault):
+        elif isinstance(what, Fault | FillDisk):
             open_[at] = on
             continue
         else:

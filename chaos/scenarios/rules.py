@@ -16,6 +16,7 @@ from ..errors import NotAllowed, nearest, one_of
 from ..faults.acts_by_hand import Switch
 from ..faults.clock_changes import ClockAction
 from ..faults.kinds import NameServerList
+from ..faults.process_faults import DiskAction
 from ..oracle.client_profiles import PROFILES
 from ..settings.catalogue import settings_for
 from ..settings.setting import ELECTS
@@ -217,7 +218,7 @@ def implementations(scenario: Scenario) -> None:
                 allowed = f"set of a node of ours: {node} is {made_by[node]}, and {why}"
                 raise NotAllowed(f"config: {name} of {node}", str(value), allowed)
     for index, entry in enumerate(scenario.timeline):
-        for node in entry.nodes if isinstance(entry.what, ClockAction | Switch) else ():
+        for node in entry.nodes if isinstance(entry.what, ClockAction | DiskAction | Switch) else ():
             if node in made_by:
                 allowed = f"a node of ours: {node} is {made_by[node]}, which has no such command"
                 raise NotAllowed(f"timeline.{index}.nodes", f"{entry.do} of {node}", allowed)
@@ -341,4 +342,5 @@ RULES: tuple[Callable[[Scenario], None], ...] = (
     timeline_rules.restarts_as_another_version,
     timeline_rules.restarts_at_new_addresses,
     timeline_rules.clock_changes,
+    timeline_rules.full_disks,
 )

@@ -18,7 +18,18 @@ from ..faults.acts_by_hand import (
 )
 from ..faults.clock_changes import ClockAction, ClockSync
 from ..faults.link_faults import Cut, HalfOpen, Heal, SynDrop
-from ..faults.process_faults import PROCESS_FAULTS, ProcessFault, Remove, Restart, RestartStorm, Resume, RollingRestart
+from ..faults.process_faults import (
+    PROCESS_FAULTS,
+    DiskAction,
+    FillDisk,
+    PortTaken,
+    ProcessFault,
+    Remove,
+    Restart,
+    RestartStorm,
+    Resume,
+    RollingRestart,
+)
 from ..settings.catalogue import settings_for
 from ..settings.resolve import settings_of
 from ..topology import EXTERNAL, GROUPS, Link, NodeKind, Topology, broker_name, listed
@@ -32,7 +43,7 @@ from .series import Members, nodes_of, series_ends_s
 CYCLES_MAX = 1_000
 AT_ITS_START = frozenset({"forceRegister", "needWaitForService", "waitSecondsForService"})
 """Settings with windows that a node has from its start on, beside those with a symbol."""
-_OF_PROCESSES = (ProcessFault, ClockAction, Resume, Restart, RollingRestart, RestartStorm)
+_OF_PROCESSES = (ProcessFault, ClockAction, DiskAction, Resume, Restart, RollingRestart, RestartStorm)
 
 
 def targets_of_actions(scenario: Scenario) -> None:
@@ -47,6 +58,8 @@ def targets_of_actions(scenario: Scenario) -> None:
         may_be = (*topology.of(*SERVERS, *CLIENTS), *topology.of(NodeKind.ADDRESS_SERVER))  # not the harness's client
         if isinstance(action.what, Remove):
             may_be = topology.of(NodeKind.NAME_SERVER)
+        elif isinstance(action.what, PortTaken):
+            may_be = topology.of(*SERVERS)
         elif isinstance(action.what, RollingRestart | RestartStorm):
             groups = ("name_servers", "brokers", "masters", "slaves", "producers", "consumers")
             may_be = (*may_be, *(group for group in groups if topology.members(group)))
@@ -376,3 +389,28 @@ def clock_changes(scenario: Scenario) -> None:
             if isinstance(entry.what, ClockSync) and node not in wrong:
                 raise NotAllowed(key, said, "a node whose clock was changed before")
             wrong.add(node)
+
+
+def full_disks(scenario: Scenario) -> None:
+    """Only a running master's disk can be full, and the master's process does not end before the disk is free again."""
+    brokers = scenario.topology().of(NodeKind.BROKER)
+    down: dict[str, str] = {}
+    full: set[str] = set()
+    for index, entry in enumerate(scenario.timeline):
+        for node in entry.nodes:
+            key, said = f"timeline.{index}.nodes", f"{entry.do} of {node} at {entry.at_s:g} s"
+            if isinstance(entry.what, DiskAction) and node not in brokers:
+                raise NotAllowed(key, said, f"one of {', '.join(brokers)}{nearest(node, brokers)}")
+            if isinstance(entry.what, FillDisk) and (node in full or node in down):
+                allowed = f"a broker that runs then, and has room: {node} is under {down.get(node, entry.do)}"
+                raise NotAllowed(key, said, allowed)
+            if entry.do == "free_disk" and node not in full:
+                raise NotAllowed(key, said, "a broker whose disk is full then")
+            if node in full and entry.do in (*PROCESS_FAULTS, "restart", "rolling_restart", "restart_storm"):
+                raise NotAllowed(key, said, f"free_disk before it: the disk of {node} is full")
+            if entry.do in PROCESS_FAULTS:
+                down[node] = entry.do
+            elif entry.do in ("resume", "restart"):
+                down.pop(node, None)
+            elif isinstance(entry.what, DiskAction):
+                (full.add if isinstance(entry.what, FillDisk) else full.discard)(node)

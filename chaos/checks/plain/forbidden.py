@@ -12,9 +12,9 @@ Upstream of pulls: `PullMessageProcessor.processRequest`.
 Only a queue id from max(read, write) on is illegal. So a send to a lower queue id is not answered with SYSTEM_ERROR
 (5.x: INVALID_PARAMETER), also while a fault lasts.
 
-A master's store refuses nothing with SERVICE_NOT_AVAILABLE (14) that a slave's does
-(`DefaultMessageStore.checkStoreStatus`). A SYNC_MASTER without a slave answers SLAVE_NOT_AVAILABLE (11), and never
-FLUSH_SLAVE_TIMEOUT (12), for it waits for nobody (`CommitLog.handleHA`).
+A master's store refuses nothing with SERVICE_NOT_AVAILABLE (14) that a slave's does, but stores nothing while its disk
+is full (`DefaultMessageStore.checkStoreStatus`). A SYNC_MASTER without a slave answers SLAVE_NOT_AVAILABLE (11), and
+never FLUSH_SLAVE_TIMEOUT (12), for it waits for nobody (`CommitLog.handleHA`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 from ....remoting.codes import PERM_READ, ResponseCode
 from ...arrow import pa, pc
-from ...oracle.intervals import Stretch
+from ...oracle.intervals import Stretch, merged, without
 from ...oracle.recorded import NodeInfo
 from ...oracle.roles import elects
 from ...oracle.slaves import slave_processes_gone
@@ -39,6 +39,7 @@ from ..record.slots import TRY, Tally
 from .part import Part, Reading, Together, began_ms, floats, is_one_of
 
 SENDS, PULLS, TO_A_MASTER, WITHOUT_SLAVE = "sends", "pulls", "sends to a master", "sends without a slave"
+TO_A_FULL_DISK = "sends to a full disk"
 TO_ITS_QUEUES = "sends to its queues"
 _WRONG_CODES = {
     TO_A_MASTER: (ResponseCode.SERVICE_NOT_AVAILABLE,),
@@ -94,7 +95,11 @@ def _refusals(control: Control, world: World) -> Iterator[Refusal]:
     for broker in world.ours("broker", "slave"):
         if not elects(world, broker.name):
             from_ms = -math.inf if broker.kind == "broker" else world.heard_ms(broker.name)
-            yield Refusal(broker.name, tuple(broker.addresses), "", TO_A_MASTER, 0, Stretch(from_ms, world.end_ms))
+            its_own = broker.name, tuple(broker.addresses), ""
+            full = [disk for disk in world.full_disks if disk.broker == broker.name]
+            for stretch in without(from_ms, world.end_ms, merged(disk.perhaps for disk in full)):
+                yield Refusal(*its_own, TO_A_MASTER, 0, stretch)
+            yield from (Refusal(*its_own, TO_A_FULL_DISK, 0, disk.surely) for disk in full)
     for broker in world.of_kind("broker"):
         of_sends = broker.name, tuple(broker.addresses), "", WITHOUT_SLAVE, 0
         yield from (Refusal(*of_sends, gone) for gone in slave_processes_gone(world, broker.name))

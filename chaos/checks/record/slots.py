@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from ...oracle.intervals import Stretch
 from ...oracle.quiet import calm_but_stalls
-from ...oracle.reach import moments
+from ...oracle.reach import first_harm_ms, moments
 from ...oracle.world import World
 from ..check import Facts, largest, least
 from .lateness import Lateness
@@ -101,8 +101,10 @@ def of_clients(slots: Mapping[Slot, Tally], world: World) -> Mapping[Slot, Tally
 
 
 def edges(world: World) -> list[float]:
-    """Every fault, heal and bound of a quiet stretch, ascending."""
-    return sorted({edge for stretch in calm_but_stalls(world) for edge in stretch} | {m.at_ms for m in moments(world)})
+    """Every fault, heal and bound of a quiet stretch, and the first act by hand, ascending."""
+    found = {edge for stretch in calm_but_stalls(world) for edge in stretch} | {m.at_ms for m in moments(world)}
+    first_ms = first_harm_ms(world)
+    return sorted(found if first_ms is None else found | {first_ms})
 
 
 def bucket_ms(world: World) -> float:

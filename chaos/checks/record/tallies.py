@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from ...oracle.quiet import calm_but_stalls
-from ...oracle.reach import moments
+from ...oracle.reach import first_harm_ms
 from ...oracle.world import World
 from ..findings import rounded
 from .control import Control
@@ -27,7 +27,7 @@ class Tallies:
     series: Mapping[str, Mapping[int, Tally]] = field(default_factory=dict)
     """By operation and bucket."""
     faulted: Mapping[str, Tally] = field(default_factory=dict)
-    """Those that began after the first fault, by operation."""
+    """Those that began after the first fault, act by hand or full disk, by operation."""
     quiet: Mapping[tuple[float, str, str], Tally] = field(default_factory=dict)
     """By the beginning of the quiet stretch that they began and ended in, operation, client."""
     tries: Mapping[tuple[float, str], Tally] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class Tallies:
 def tallies(seen: Slots, world: World, control: Control) -> Tallies:
     """What the slots add up to where a floor may hold."""
     still = calm_but_stalls(world)
-    first_ms = min((moment.at_ms for moment in moments(world)), default=None)
+    first_ms = first_harm_ms(world)
     whole: dict[str, list[Tally]] = defaultdict(list)
     buckets: dict[str, dict[int, list[Tally]]] = defaultdict(lambda: defaultdict(list))
     faulted: dict[str, list[Tally]] = defaultdict(list)

@@ -5,7 +5,7 @@
                    buckets of equal length, at most 200
 
 What a broker's own topic forbids is refused at any time (plain/forbidden.py). A broker never refuses a send to a queue
-that its topic has, and a master never refuses a send as a slave does (code 14).
+that its topic has, and a master refuses a send as a slave does (code 14) only while its disk is full.
 
 In quiet (no fault in force, and R + C + P + J + A + T since the last) every operation must succeed, the prober's
 look-ups at NameServers that no client sits at among them; and each try of a send, though a retry at another broker may
@@ -21,13 +21,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ...oracle.quiet import settle_ms
-from ...oracle.reach import moments
+from ...oracle.reach import first_harm_ms
 from ...oracle.recovery import LOOK_UP
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Reads, Section
 from ..findings import Rule, at_no_time, finding, rounded, verdict_by_counts
-from ..plain.forbidden import FORBIDDEN, TO_A_MASTER, TO_ITS_QUEUES, WITHOUT_SLAVE
+from ..plain.forbidden import FORBIDDEN, TO_A_FULL_DISK, TO_A_MASTER, TO_ITS_QUEUES, WITHOUT_SLAVE
 from ..plain.part import Gathering
 from ..plain.slots import SLOTS, slots_of
 from ..record.shortfalls import Shortfall, asks_first, is_explained, lateness_of, lets_fail
@@ -37,9 +37,13 @@ from ..record.tallies import Tallies, tallies
 NAME = "availability"
 FORBIDDEN_KIND, MASTER_KIND = "refuses forbidden requests", "takes what it is sent"
 QUEUES_KIND, WAIT_KIND = "takes messages for its queues", "waits for a slave that is there"
+FULL_KIND = "refuses messages while its disk is full"
 _TAKEN = (TO_A_MASTER, TO_ITS_QUEUES)
 _BELOW = "below the scenario's availability_floor"
-_FLOOR_ROW = "availability_floor: from the first fault on, the scenario's share of sends, pulls and look-ups succeeds"
+_FLOOR_ROW = (
+    "availability_floor: from the first fault or act by hand on, the scenario's share of sends, pulls and look-ups "
+    "succeeds"
+)
 _ROW = "quiet from R + C + P + J + A + T after the end of a fault"
 
 
@@ -99,8 +103,8 @@ CHECK = Check(
     name=NAME,
     says="every send, pull and route look-up succeeds unless a fault, or the recovery after it, explains the failure; "
     "a broker refuses pulls that a permission forbids, and requests for queues that a topic lacks, but no send to a "
-    "queue that the topic has; a master refuses no send with code 14; a SYNC_MASTER without a slave answers no send "
-    "with code 12",
+    "queue that the topic has; a master refuses no send with code 14, but each while its disk is full; a SYNC_MASTER "
+    "without a slave answers no send with code 12",
     group=Group.SERVICE,
     section=Section.OPERATIONS,
     is_of_the_whole=True,
@@ -121,7 +125,9 @@ def _forbidden(about: tuple[str, str, str], tally: Tally) -> Finding:
         FORBIDDEN_KIND,
         "msgCheck, PullMessageProcessor: what the topic's permission or queues forbid is refused",
     )
-    if what == TO_A_MASTER:
+    if what == TO_A_FULL_DISK:
+        kind, row = FULL_KIND, "DefaultMessageStore.checkStoreStatus: a store whose disk is full takes no message"
+    elif what == TO_A_MASTER:
         kind, row = MASTER_KIND, "DefaultMessageStore.checkStoreStatus: a master's store takes messages"
     elif what == TO_ITS_QUEUES:
         kind, row = QUEUES_KIND, "msgCheck: only a queueId that the topic lacks is illegal"
@@ -170,7 +176,7 @@ def _below(tallied: Tallies, world: World, floor: float | None) -> Iterator[Shor
     for operation in (name for name in OPERATIONS if name in tallied.faulted):
         tally = tallied.faulted[operation]
         if floor is not None and tally.good / tally.ended < floor:
-            yield Shortfall(operation, "", moments(world)[0].at_ms, world.end_ms, tally, _BELOW, floor)
+            yield Shortfall(operation, "", first_harm_ms(world) or 0.0, world.end_ms, tally, _BELOW, floor)
 
 
 def _finding(fall: Shortfall, tallied: Tallies, *, is_wrong: bool) -> Finding:

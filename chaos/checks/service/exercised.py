@@ -25,7 +25,7 @@ from typing import Any
 from ...faults.acts_by_hand import BY_HAND
 from ...faults.clock_changes import CLOCK_ACTIONS
 from ...faults.fault import Loss
-from ...faults.process_faults import Absent, Remove
+from ...faults.process_faults import DISK_ACTIONS, Absent, Remove
 from ...oracle.link import RESUME_GRACE_MS
 from ...oracle.recorded import Fault
 from ...oracle.world import World
@@ -80,6 +80,7 @@ def judge(evidence: Evidence, world: World) -> Verdict:
             by_id[fault.fault_id].append(fault)
     done = {act.act_id for act in world.acts if act.is_done}
     done |= {change.change_id for of in world.clocks.values() for change in of if not change.change_id.endswith("-end")}
+    done |= {act_id for disk in world.full_disks for act_id in disk.act_ids if not act_id.endswith("-end")}
     clients = [node.name for node in world.of_kind("producer", "consumer")]
     if not by_id and not done and not clients:
         return Verdict.nothing_examined(NAME, "there was neither a fault nor a client")
@@ -109,7 +110,7 @@ def judge(evidence: Evidence, world: World) -> Verdict:
     acted = [fault_id for fault_id, faults in by_id.items() if not isinstance(faults[0].kind, Absent)]
     if len(planned) > len(acted) + len(done):
         what = f"{len(planned)} faults were planned and {len(acted)} recorded"
-        if acts := [action for action in planned if action in BY_HAND or action in CLOCK_ACTIONS]:
+        if acts := [action for action in planned if action in {*BY_HAND, *CLOCK_ACTIONS, *DISK_ACTIONS}]:
             asked = f"{len(planned) - len(acts)} faults and {len(acts)} acts by hand"
             what = f"{asked} were planned, {len(acted)} and {len(done)} done"
         missing.append(_finding("harness", what, 0.0, world.end_ms))

@@ -114,6 +114,12 @@ def broker_refuses_sends(broker: Broker) -> None:
         return handle(connection, request)
 
 
+@planted(BROKER_A, "disk-full", caught_by="availability")
+def broker_ignores_a_full_disk(broker: Broker) -> None:
+    """a broker stores messages although its disk is full"""
+    replace_part(broker, "fill_disk", does_nothing)
+
+
 @planted(BROKER_A, "broker-crash", caught_by="availability")
 @in_its_parts
 def broker_refuses_a_queue(broker: Broker) -> None:

@@ -153,6 +153,16 @@ async def test_a_full_disk_is_14_and_no_acknowledgement(world: World) -> None:
     assert bodies(await world.pull()) == [b"kept", b"again"]
 
 
+async def test_a_broker_whose_disk_is_said_to_be_full_refuses_sends_and_answers_pulls(world: World) -> None:
+    broker = await world.broker()
+    await world.send(b"kept")
+    broker.fill_disk(True)
+    assert (await world.send(b"lost")).code == ResponseCode.SERVICE_NOT_AVAILABLE
+    assert bodies(await world.pull()) == [b"kept"]
+    broker.fill_disk(False)
+    assert (await world.send(b"again")).code == ResponseCode.SUCCESS
+
+
 async def test_a_pull_that_finds_nothing_waits_for_a_message(ready: World) -> None:
     begin = ready.clock.monotonic_s()
     waiting = asyncio.create_task(ready.pull(wait_ms=15_000))

@@ -18,7 +18,7 @@ from nemesrv.chaos.faults.kinds import FAULTS
 from nemesrv.chaos.faults.link_faults import Bandwidth, BlackHole, Cut, HalfOpen, Latency, LinkFault, Reset, SynDrop
 from nemesrv.chaos.faults.outside import faults_of
 from nemesrv.chaos.faults.ports import PortHolder
-from nemesrv.chaos.faults.process_faults import Kill, Pause, Remove, Stop
+from nemesrv.chaos.faults.process_faults import Kill, Pause, PortTaken, Remove, Stop
 from nemesrv.chaos.faults.toxiproxy import Toxiproxy
 from nemesrv.chaos.faults.toxiproxy_links import LinkFaults
 from nemesrv.chaos.topology import Link
@@ -329,7 +329,7 @@ def inject(world: World, fault: Fault) -> None:
 
 REAL: list[Fault] = [
     Cut(), BlackHole(), Latency(latency_ms=LATE_MS / 2), Bandwidth(rate_kb_s=100), Reset(), HalfOpen(),
-    SynDrop(), Kill(), Stop(), Pause(), Remove(),
+    SynDrop(), Kill(), PortTaken(), Stop(), Pause(), Remove(),
 ]  # fmt: skip
 
 

@@ -26,7 +26,7 @@ from nemesrv.chaos.faults.link_faults import (
     Timeout,
     combine,
 )
-from nemesrv.chaos.faults.process_faults import HOST_ACTIONS, Kill, Pause, Remove, Stop
+from nemesrv.chaos.faults.process_faults import DISK_ACTIONS, HOST_ACTIONS, Kill, Pause, PortTaken, Remove, Stop
 from nemesrv.chaos.oracle.timers import Timers
 
 V4 = Timers.for_profile("4.9")
@@ -40,6 +40,7 @@ ONE_OF_EACH: tuple[Fault, ...] = (
     HalfOpen(),
     SynDrop(),
     Kill(),
+    PortTaken(),
     Stop(),
     Pause(),
     Remove(),
@@ -160,7 +161,12 @@ def test_a_fault_of_nobody_keeps_the_words_it_was_recorded_under() -> None:
 
 
 def test_what_ends_a_fault_or_is_several_is_no_fault() -> None:
-    assert set(ACTIONS) - set(FAULTS) - {*acts_by_hand.BY_HAND, *clock_changes.CLOCK_ACTIONS, *HOST_ACTIONS} == {
+    assert set(ACTIONS) - set(FAULTS) - {
+        *acts_by_hand.BY_HAND,
+        *clock_changes.CLOCK_ACTIONS,
+        *DISK_ACTIONS,
+        *HOST_ACTIONS,
+    } == {
         *("heal", "resume", "restart", "rolling_restart", "restart_storm", "name_server_list"),
     }
 

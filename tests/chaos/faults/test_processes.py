@@ -101,7 +101,7 @@ def test_a_node_under_one_fault_is_not_hit_by_another_nor_ended_by_the_wrong_cal
     faults.begin(Pause(), "broker-a")
     with pytest.raises(HarnessError, match="broker-a cannot be hit by kill: it is under pause already"):
         faults.begin(Kill(), "broker-a")
-    with pytest.raises(HarnessError, match="broker-a is under pause, and not under kill or stop"):
+    with pytest.raises(HarnessError, match="broker-a is under pause, and not under kill or port_taken or stop"):
         faults.restart("broker-a")
     with pytest.raises(HarnessError, match="ns-0 is under no fault, and not under pause"):
         faults.resume("ns-0")

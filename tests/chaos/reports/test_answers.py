@@ -321,6 +321,12 @@ def test_faults_of_the_same_words_are_told_once_with_their_number() -> None:
     assert said(TRUE, scenario=scenario)[0].endswith("broker-a was restarted, 4 times.")
 
 
+def test_a_full_disk_is_told_with_how_long_it_was_full() -> None:
+    entry = {"at_s": 5, "do": "fill_disk", "nodes": ["broker-a"], "for_s": 30}
+    scenario = parse({"checks": ["routes_are_true"], "timeline": [entry]}, file="x.yaml")
+    assert said(TRUE, scenario=scenario)[0].endswith("the disk of broker-a was full for 30 s.")
+
+
 def test_a_history_without_a_scenario_has_its_answers_all_the_same() -> None:
     lines = answers([TRUE, CONVERGE], None, "hdfs://a").lines()
     assert lines[0] == "VALID hdfs://a."

@@ -187,6 +187,8 @@ def test_an_entry_written_with_its_defaults_has_the_keys_of_its_do_and_no_others
     )
     if do == "clock_sync":
         before = "{at_s: 1, do: clock_freeze, nodes: [ns-0]}, "
+    if do == "free_disk":
+        before = "{at_s: 1, do: fill_disk, nodes: [broker-a]}, "
     if do == "return_host":
         before = "{at_s: 1, do: lose_host, hosts: [b]}, "
     cluster = "cluster: {name_server_list: [ns-0]}" if do == "name_server_list" else ""

@@ -310,6 +310,16 @@ RECORDED: Mapping[str, Sequence[str]] = {
     "wrong order": ["stopped-in-order"],
     "unregistered by hand": ["unregistered-by-hand"],
     "nothing": ["nothing"],
+    "disk full": ["disk-full"],
+    "port taken": ["port-taken"],
+    "behind NAT": ["broker-address-not-reached"],
+    "auto-create off": [
+        "auto-create-off",
+        "topic-is-nowhere",
+        "topics-are-not-created",
+        "topic-deleted",
+        "topic-is-not-at-this-name-server",
+    ],
     "crash": ["process-ended"],
     "clean stop": ["stopped-in-order"],
     "hang": ["process-stood-still"],
@@ -462,7 +472,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             *posted(set_aside=None if asked.set_aside else False),
             *made(asked.each, Path(temporary, "made")),
             *recordings(range(asked.incidents), Path(temporary, "recorded"), asked.level),
-            *recordings(range(asked.incidents // 2), Path(temporary, "standing"), asked.level, STANDING),
+            *recordings(range(asked.incidents * 9 // 10), Path(temporary, "standing"), asked.level, STANDING),
         ]
     for one in claims:
         if not one.is_right:

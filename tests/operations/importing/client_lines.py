@@ -12,6 +12,9 @@ _TOOK = re.compile(
     r"broker_name='(?P<broker>[^']*)', queue_id=(?P<queue>\d+)\).*"
 )
 _SENT = re.compile(r"send try (?P<attempt>\d+) to (?P<broker>\S+) failed: (?P<why>.*)")
+_CLIENT = "org.apache.rocketmq.client.exception."
+_CODE = re.compile(r"CODE: (?P<code>\d+)  DESC: (?P<said>[^\"')]*)")
+_NOT_SENT = re.compile(r"send of \S+ did not succeed: .*no route of topic (?P<topic>[^:\s]+).*")
 _OFFLINE = re.compile(r"the broker address (?P<address>\S+) is offline, remove it")
 _HEARTBEAT = re.compile(r"heartbeat to broker (?P<broker>\S+) (?P<address>\S+) failed: .*")
 _EACH_HEARTBEAT = 20
@@ -128,9 +131,15 @@ def _of_records(of: Cluster, node: str) -> Iterator[Entry]:
                 f"sendKernelImpl exception, resend at once, InvokeID: {invoke}, RT: {waited}ms, Broker: MessageQueue "
                 f"[topic=orders, brokerName={sent['broker']}, queueId={number}]"
             )
-            name = "RemotingTimeoutException" if waited > 1 else "RemotingConnectException"
-            stack = thrown(name, sent["why"].partition("'")[2].rstrip("')"))
+            if (code := _CODE.search(sent["why"])) is not None:
+                stack = f"{_CLIENT}MQBrokerException: {_refused(code)}"
+            else:
+                name = "RemotingTimeoutException" if waited > 1 else "RemotingConnectException"
+                stack = thrown(name, sent["why"].partition("'")[2].rstrip("')"))
             yield Entry(at, "WARN", "main", "RocketmqClient", f"{said}\n{stack}")
+        elif (found := _NOT_SENT.fullmatch(text)) is not None:
+            said = f"{_CLIENT}MQClientException: No route info of this topic: {found['topic']}"
+            yield Entry(at, "WARN", "main", "RocketmqClient", f"send failed\n{said}")
         elif (found := _OFFLINE.fullmatch(text)) is not None:
             broker, address = of.node_at.get(found["address"], "broker-a").partition("/")[0], found["address"]
             text = f"the broker addr[{broker} {address}] is offline, remove it"
@@ -143,3 +152,12 @@ def _of_records(of: Cluster, node: str) -> Iterator[Entry]:
             queue = f"MessageQueue [topic={found['topic']}, brokerName={found['broker']}, queueId={found['queue']}]"
             said = f"doRebalance, {found['group']}, {what}, {queue}"
             yield Entry(at, "INFO", "RebalanceService", "RocketmqClient", said)
+
+
+def _refused(code: re.Match[str]) -> str:
+    """As Apache's broker says it, which counts the reasons up where its store takes nothing."""
+    said = (
+        "service not available now. It may be caused by one of the following reasons: the broker's disk is full [CL:  "
+        "0.97 CQ:  0.97 INDEX:  0.97], messages are put to the slave, message store has been shut down, etc."
+    )
+    return f"CODE: {code['code']}  DESC: {said if code['code'] == '14' else code['said']}"

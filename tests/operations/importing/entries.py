@@ -35,6 +35,7 @@ class Cluster:
         begin = next(row["value"] for row in rows if row["event"] == "run_begin")
         self.origin_wall_ms: float = begin["origin_wall_ms"]
         self.is_5: bool = begin["profile"] != "4.9"
+        self.settings: Mapping[str, Mapping[str, Any]] = begin.get("settings") or {}
         self.kinds: dict[str, str] = {
             row["source"]: row["value"]["kind"]
             for row in rows
@@ -63,7 +64,7 @@ class Cluster:
 
     def acted_ms(self) -> tuple[float, float]:
         """When the first and the last of what was done was done."""
-        rows = [row for row in self.rows if row["event"] in ("fault", "admin", "served_list")]
+        rows = [row for row in self.rows if row["event"] in ("fault", "admin", "disk", "served_list")]
         steady_ms = next(row["time_ms"] for row in self.rows if row["event"] == "phase" and row["phase"] == "steady")
         at_ms = [row["time_ms"] for row in rows if row["time_ms"] >= steady_ms]
         return min(at_ms), max(at_ms)

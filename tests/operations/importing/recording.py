@@ -1,4 +1,4 @@
-"""Random incidents of ten kinds, and of five that are no partition, recorded on the virtual clock: one fault each.
+"""Random incidents of ten kinds, and of nine that are no partition, recorded on the virtual clock: one fault each.
 
 seed ─► drawn ─► Incident(kind, scenario) ─► recorded ─► run folder: history and logs, half a second's work
 """
@@ -130,12 +130,26 @@ def _unregistered(cast: _Cast, at_s: float) -> Entries:
     return [{"at_s": at_s, "do": "unregister", "nodes": list(cast.name_servers), "broker": cast.broker()}]
 
 
+def _topic_deleted(cast: _Cast, at_s: float) -> Entries:
+    act = {"at_s": 5, "do": "delete_topic", "topic": "orders"}
+    return [{**act, "nodes": nodes} for nodes in (cast.brokers, cast.name_servers)]
+
+
+_CONFIG: dict[str, dict[str, Any]] = {
+    "behind NAT": {"broker-a": {"brokerIP1": "172.17.0.3"}},
+    "auto-create off": {"brokers": {"autoCreateTopicEnable": False}},
+}
+
 STANDING: dict[str, Callable[[_Cast, float], Entries]] = {
     "host stood still": _asleep,
     "address changed": _moved,
     "wrong order": _wrong_order,
     "unregistered by hand": _unregistered,
     "nothing": lambda cast, at_s: [],
+    "disk full": _process("fill_disk", "free_disk", 60, 300),
+    "port taken": _process("port_taken", "restart", 20, 140),
+    "behind NAT": lambda cast, at_s: [],
+    "auto-create off": _topic_deleted,
 }
 """What is no fault of a link or of one process."""
 
@@ -168,7 +182,11 @@ def drawn(seed: int, kinds: Mapping[str, Callable[[_Cast, float], Entries]] = KI
         "timeline": [{**entry, "at_s": round(entry["at_s"], 3)} for entry in timeline],
         "settle_s": round(rng.uniform(70, 160), 3),
         "checks": ["routes_are_true"],
+        "config": _CONFIG.get(kind, {}),
     }
+    if kind == "auto-create off":  # producers that had a route would keep it
+        document["nodes"] = {f"producer-{number}": {"joins_at_s": 10} for number in range(2)}
+        document["workload"]["producers"] = 2
     return Incident(seed, kind, parse(document, file=f"incident-{seed}.yaml"))
 
 

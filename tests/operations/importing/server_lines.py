@@ -81,8 +81,24 @@ def broker_logs(of: Cluster, node: str) -> dict[str, list[Entry]]:
     }
 
 
+def console(of: Cluster, node: str) -> list[Entry]:
+    """What a start prints that finds its port in use, once for each such time."""
+    said = (
+        "java.net.BindException: Address already in use\n\tat sun.nio.ch.Net.bind0(Native Method)\n"
+        "\tat org.apache.rocketmq.remoting.netty.NettyRemotingServer.start(NettyRemotingServer.java:230)\n"
+        "\tat org.apache.rocketmq.broker.BrokerStartup.main(BrokerStartup.java:58)"
+    )
+    taken = (row for row in of.rows if row["event"] == "fault" and row["fault"] == "port_taken")
+    return [
+        Entry(row["time_ms"], "INFO", "main", "", said)
+        for row in taken
+        if (row["source"], row["phase"]) == (node, "start")
+    ]
+
+
 def _broker_starts(of: Cluster, node: str) -> Iterator[Entry]:
     name, _, number = node.partition("/")
+    settings = of.settings.get(node, {})
     host, _, port = of.addresses[node].rpartition(":")
     addresses = ";".join(of.name_servers())
     for row in of.by_node[node]:
@@ -95,12 +111,12 @@ def _broker_starts(of: Cluster, node: str) -> Iterator[Entry]:
         said = [
             "rocketmqHome=/opt/rocketmq",
             *([] if of.has_lists_by_http else [f"namesrvAddr={addresses}"]),
-            f"brokerIP1={host}",
+            f"brokerIP1={settings.get('brokerIP1', host)}",
             f"brokerName={name}",
             "brokerClusterName=DefaultCluster",
             f"brokerId={number or 0}",
             "brokerPermission=6",
-            "autoCreateTopicEnable=true",
+            f"autoCreateTopicEnable={str(settings.get('autoCreateTopicEnable', True)).lower()}",
             "registerNameServerPeriod=30000",
             *(["brokerHeartbeatInterval=1000", "brokerNotActiveTimeoutMillis=10000"] if of.is_5 else []),
             "registerBrokerTimeoutMills=24000" if of.is_5 else "registerBrokerTimeoutMills=6000",

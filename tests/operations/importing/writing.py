@@ -17,7 +17,7 @@ from nemesrv.chaos.history.rows import read_rows
 
 from .client_lines import client_log
 from .entries import Cluster, Entry, number_of
-from .server_lines import broker_logs, name_server_log
+from .server_lines import broker_logs, console, name_server_log
 
 SERVERS_ZONE_H = 8.0
 
@@ -30,7 +30,7 @@ class Source:
     file: str
     """Where it stands in the folder: ns-0/namesrv.log."""
     writer: str
-    """server, client-4.9, client-5.x or slf4j."""
+    """server, console, client-4.9, client-5.x or slf4j."""
     entries: Sequence[Entry] = field(repr=False)
 
 
@@ -52,6 +52,7 @@ def sources_of(run: Path, *, slf4j: Iterable[str] = ()) -> tuple[Cluster, list[S
     for node in of.nodes("broker"):
         folder = node.replace("/", "-")
         sources += [Source(node, f"{folder}/{file}", "server", log) for file, log in broker_logs(of, node).items()]
+        sources.append(Source(node, f"{folder}/nohup.out", "console", console(of, node)))
     for node in of.nodes("producer", "consumer"):
         hosted = node in set(slf4j)
         writer = "slf4j" if hosted else "client-5.x" if of.is_5 else "client-4.9"
@@ -95,7 +96,13 @@ def _slf4j(entry: Entry, at: datetime, ms: int) -> str:
     return f"[{at:%Y-%m-%dT%H:%M:%S},{ms:03d}][{entry.level:<5}][{entry.logger:<25}] {entry.text}"
 
 
-_LAYOUTS = {"server": _server, "client-4.9": _client_4, "client-5.x": _client_5, "slf4j": _slf4j}
+_LAYOUTS = {
+    "console": lambda entry, at, ms: entry.text,
+    "server": _server,
+    "client-4.9": _client_4,
+    "client-5.x": _client_5,
+    "slf4j": _slf4j,
+}
 
 
 def written(

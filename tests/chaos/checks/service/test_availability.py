@@ -200,9 +200,8 @@ def test_a_scenario_may_set_a_floor_from_its_first_fault_on(floor: float, expect
     assert found.verdict is expected
     if expected is Validity.INVALID:
         broken = answers([found], None, "x").broken
-        assert broken == "from the first fault on, the scenario's share of sends, pulls and look-ups succeeds " + (
-            "(availability: availability_floor)."
-        )
+        said = "from the first fault or act by hand on, the scenario's share of sends, pulls and look-ups succeeds"
+        assert broken == f"{said} (availability: availability_floor)."
 
 
 def test_an_answer_that_says_no_is_an_answer_for_pulls_and_look_ups_and_none_for_sends() -> None:
@@ -368,3 +367,41 @@ def test_a_slave_that_was_made_master_refuses_no_send_as_a_slave_does_though_a_f
     verdict = told.end(200).judged(CHECK)
     assert verdict.verdict is expected
     assert [one.who for one in verdict.examples] == (["broker-a/1"] if expected is Validity.INVALID else [])
+
+
+@pytest.mark.parametrize(
+    ("at_s", "answer", "is_wrong"),
+    [
+        (80, {"type": "fail", "code": 14}, False),
+        (80, {"type": "ok", "code": 0}, True),  # stored, though there is no room
+        (60.02, {"type": "ok", "code": 0}, False),  # the disk may not have been full yet
+        (60.02, {"type": "fail", "code": 14}, False),
+        (119.98, {"type": "ok", "code": 0}, False),  # or have had room again
+        (50, {"type": "fail", "code": 14}, True),
+        (130, {"type": "fail", "code": 14}, True),
+    ],
+)
+def test_a_broker_takes_no_message_while_its_disk_is_full_and_each_before_and_after(
+    at_s: float, answer: dict[str, Any], is_wrong: bool
+) -> None:
+    told = cluster(clients=("producer-0",), workload=WORKLOAD)
+    told.at(20).event("producer-0", "send", type="ok", duration_ms=1.0)
+    sent = {"broker_name": "broker-a", "address": address_of("broker-a"), "queue_id": 0, "duration_ms": 1.0}
+    told.at(at_s).event("producer-0", "send_attempt", **sent, **answer)
+    for now_s, do in ((60.05, "fill_disk"), (120, "free_disk")):
+        asked = {"asked_ms": (now_s - 0.05) * 1000}
+        told.at(now_s).event("harness", "disk", source="broker-a", f=do, fault_id=f"{do}-1", value=asked)
+    verdict = check(told.end(300))
+    assert (verdict.verdict is Validity.INVALID) is is_wrong
+    assert not is_wrong or verdict.examples[0].who == "broker-a"
+
+
+def test_a_floor_counts_from_an_act_by_hand_on() -> None:
+    told = cluster(clients=("producer-0",), workload=WORKLOAD, availability_floor=0.9)
+    told.at(20).event("producer-0", "send", type="ok", duration_ms=1.0)
+    told.at(30).event("admin", "admin", f="delete_topic", type="ok", target="ns-0", topic="orders", code=0)
+    for second in range(40, 60):
+        told.at(second).event("producer-0", "send", type="fail", code=17, duration_ms=1.0)
+    verdict = check(told.end(100))
+    assert verdict.verdict is Validity.INVALID
+    assert "0 of 20 sends" in str(verdict.examples[0])

@@ -51,6 +51,8 @@ def by_hand(of: Scenario, rng: random.Random, at_s: float) -> list[Entry]:
         more |= {"rate": rng.choice((0.5, 1.5, 3, 10))} if kind == "clock_drift" else {}
         return [act(kind, some[:1], **more), act("clock_sync", some[:1], later_s)]
 
+    if random.Random(f"{at_s} disk").random() < 0.15:
+        return [act("fill_disk", [broker]), act("free_disk", [broker], later_s)]
     kinds: tuple[Callable[[], list[Entry]], ...] = (
         lambda: register("broker-x", "10.9.9.9:10911"),
         lambda: register("broker-x", broker),

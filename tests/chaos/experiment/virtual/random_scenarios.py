@@ -81,6 +81,8 @@ def random_scenario(seed: int) -> Scenario:
     def on_nodes() -> tuple[dict[str, Any], dict[str, Any]]:
         do, nodes = rng.choice(("kill", "stop", "pause", "restart")), [rng.choice(name_servers + brokers)]
         end = {"do": "resume" if do == "pause" else "restart", "nodes": nodes}
+        if do == "kill" and random.Random(f"{seed} port {nodes}").random() < 0.3:  # draws nothing of `rng`
+            do = "port_taken"
         return {"do": do, "nodes": nodes}, end
 
     entries: list[tuple[float, dict[str, Any]]] = []
@@ -117,7 +119,7 @@ def possible(entries: Sequence[tuple[float, dict[str, Any]]]) -> list[dict[str, 
     for at_s, entry in sorted(entries, key=lambda one: one[0]):
         for node in entry.get("nodes", ()):
             do, state = entry["do"], under.get(node)
-            if do in ("kill", "stop", "pause") and state is not None:
+            if do in ("kill", "port_taken", "stop", "pause") and state is not None:
                 break
             if (do == "resume" and state != "pause") or (do == "restart" and state == "pause"):
                 break

@@ -13,7 +13,7 @@ def test_the_seeds_make_sound_scenarios_with_some_of_everything() -> None:
     done = {step.do for step in steps}
     assert {*FAULTS} <= done
     assert done > {"heal", "rolling_restart", "restart_storm", "name_server_list", "register", "update_topic"}
-    assert done > {"wipe_write_perm", "clock_step", "remove"}
+    assert done > {"wipe_write_perm", "clock_step", "remove", "fill_disk"}
     assert any(step.period_s for step in steps)
     assert any(getattr(step.what, "new_address", False) for step in steps)
     assert any(node.startswith(("producer", "consumer")) for step in steps for node in step.nodes)
