@@ -239,6 +239,7 @@ _ACTS: Mapping[str, str] = {
     "names all topics": "{who} left a topic of {who}'s group out of {request}",
     "names its group": "{who} left {who}'s group out of {request}",
     "has its clientId": "{who} sent in {request} another clientId than {who}'s own{details}",
+    "has its own clientId": "{who} had the clientId of another client{details}",
     "has its message model": "{who} sent in {request} another message model than {who}'s own{details}",
     "has its expression": "{who} sent in {request} another subscription expression than {who}'s own{details}",
     "has a new subVersion": "{who} sent an unchanged subVersion in {request} after {who}'s queues of the topic changed",

@@ -200,6 +200,13 @@ def consumer_announces_its_first_client_id(node: ConsumerNode) -> None:
         await send(broker_name, address, body.replace(instance.client_id.encode(), known.encode()))
 
 
+@planted(CONSUMERS, "smoke", caught_by="timers_kept")
+@may_find("commits_follow_work duplicates living_are_used messages_delivered queue_ownership")
+def consumers_have_one_client_id(node: ConsumerNode) -> None:
+    """all consumers of a group have one clientId, so all take the same queues"""
+    node.instance.client_id = "127.0.0.1@DEFAULT"
+
+
 @planted(CONSUMER_0, "consumer-stop", caught_by="timers_kept")
 def consumer_keeps_its_sub_version(node: ConsumerNode) -> None:
     """a consumer's heartbeats have the subVersion of its start, also when a rebalance has changed its queues"""
