@@ -15,7 +15,7 @@ from ...oracle.intervals import Stretch
 from ...oracle.world import World
 from ..check import Facts
 from ..record.timed import LEVELS, STEPS, Timed, Who
-from .part import Floats, Numbers, Part, Reading, Together, began_ms, codes, floats, groups
+from .part import Floats, Numbers, Part, Reading, Together, began_ms, codes, floats, groups, with_offset
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,7 +67,7 @@ def delivery_times(
             return Latencies()
         span = min(s.start_ms for s in stretches), max(s.end_ms for s in stretches)
         sends, receipts = (_within(part.of(*of), span) for of in (("send",), ("receive",)))
-        sends = sends.filter(pc.fill_null(pc.equal(sends["type"], "ok"), False))
+        sends = with_offset(sends.filter(pc.fill_null(pc.equal(sends["type"], "ok"), False)))
         key = codes(pa.concat_tables([sends.select(["msg_key"]), receipts.select(["msg_key"])]), "msg_key")
         sent_ms = np.full(int(key.max()) + 1 if len(key) else 0, np.nan)
         order = np.argsort(-floats(sends["time_ms"]), kind="stable")  # the first comes last, and stays
@@ -86,7 +86,7 @@ def delivery_times(
                 found[who] = timed_of(took_ms[inside], ended[at][inside], least_ms(world))
         return Latencies(found)
 
-    return Reading(Together.MESSAGE, ("send", "receive"), ("type", "broker_name"), of, types=("ok",))
+    return Reading(Together.MESSAGE, ("send", "receive"), ("type", "broker_name", "offset"), of, types=("ok",))
 
 
 def _first_receipts(receipts: pa.Table, key: Numbers) -> Numbers:

@@ -94,6 +94,13 @@ def consumer_leaves_a_queue_out(node: ConsumerNode) -> None:
         return mine and set(sorted(mine)[1:])
 
 
+@planted(CONSUMER_0, "broadcast", caught_by="queue_ownership")
+@may_find("living_are_used messages_delivered")
+def broadcaster_leaves_a_queue_out(node: ConsumerNode) -> None:
+    """a member of a broadcast group takes all queues but the first"""
+    consumer_leaves_a_queue_out(node)
+
+
 @planted(CONSUMER_0, "smoke", caught_by="queue_ownership")
 @may_find("living_are_used duplicates messages_delivered")
 def consumer_sorts_members_otherwise(node: ConsumerNode) -> None:
