@@ -278,7 +278,7 @@ _OF_PATTERN: Mapping[str, str] = {
     r"stored (\d+ times) by (\d+) tries": "brokers stored a message {0} (one at {broker}), but the send had {1} tries",
     r"sent (\d+ times) in (\d+) tries": "{who} sent a message {0} (one copy is at {broker}), but counted {1} tries",
     r"(acknowledged|answered) (.+) late": "{who} {0} {1} late",
-    r"handed messages over late": "{who} delivered messages late",
+    r"handed (delayed )?messages over late": "{who} delivered {0}messages late",
     r"send out of order": "{broker} gave a later message of {who} the same or a lower offset than an earlier message "
     "in the queue",
     r"receipt out of order": "{who} gave the listener a message of {broker_topic} after a message with a higher offset",

@@ -299,6 +299,13 @@ def broker_forgets_delayed_messages(broker: Broker) -> None:
     around(broker._schedule, "_put")(lambda put, physical_offset: True)
 
 
+@planted(BROKER_A, "quiet", caught_by="prompt_answers")
+@in_its_parts
+def broker_delivers_delayed_messages_late(broker: Broker) -> None:
+    """a broker delivers a delayed message 2 s after the message is due"""
+    around(broker._schedule, "_set")(lambda set_timer, level, delay_s: set_timer(level, delay_s + 2.0))
+
+
 @planted(BROKER_A, "smoke", caught_by="duplicates")
 def broker_stores_twice(broker: Broker) -> None:
     """a broker stores each message twice"""
