@@ -81,6 +81,7 @@ _ACTS: Mapping[str, str] = {
     "keeps its version": "{who} registered an older dataVersion after a restart than before the restart",
     "compares data versions": "{who} answered wrongly whether the data version of {broker} has changed "
     "(QUERY_DATA_VERSION)",
+    "tells the smallest id": "{who} told brokers of {broker} a wrong smallest broker id, or did not tell them (905)",
     "counts topics": "{who} answered wipeWritePerm or addWritePerm for {broker} with a wrong number of topics",
     "accepts registrations": "{who} refused a registration of {broker} without a reason",
     "refuses a single topic": "{who} accepted the first registration of {broker}, though the registration had 1 topic",
