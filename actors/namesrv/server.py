@@ -281,10 +281,14 @@ class NameServer:
             ha_broker_addr=notification.ha_broker_addr,
         )
         request = RemotingCommand.request(RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE, header, oneway=True)
+        said, began_s = header.to_ext_fields(), self._context.clock.monotonic_s()
         try:
             await self._dialling_end().oneway(Address.parse(address), request, timeout_s=NOTIFY_TIMEOUT_S)
         except (RocketMQError, ValueError) as exc:  # it is oneway: nobody waits for it, and brokers ask by themselves
             self._log.warning("notify %s of min broker id %s failed: %s", address, notification.min_broker_id, exc)
+        took_ms = (self._context.clock.monotonic_s() - began_s) * 1000
+        about = {"broker_name": notification.broker_name, "address": address, "duration_ms": took_ms}
+        self._context.record("min_broker_id_told", value=said, **about)
 
     def _dialling_end(self) -> RemotingClient:
         """The client for requests of this NameServer to others, made when it is first needed."""

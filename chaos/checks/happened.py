@@ -81,6 +81,7 @@ _ACTS: Mapping[str, str] = {
     "keeps its version": "{who} registered an older dataVersion after a restart than before the restart",
     "compares data versions": "{who} answered wrongly whether the data version of {broker} has changed "
     "(QUERY_DATA_VERSION)",
+    "tells the smallest id": "{who} told brokers of {broker} a wrong smallest broker id, or did not tell them (905)",
     "counts topics": "{who} answered wipeWritePerm or addWritePerm for {broker} with a wrong number of topics",
     "accepts registrations": "{who} refused a registration of {broker} without a reason",
     "refuses a single topic": "{who} accepted the first registration of {broker}, though the registration had 1 topic",
@@ -138,6 +139,7 @@ _ACTS: Mapping[str, str] = {
     "offset",
     "not received": "{who} did not receive an acknowledged message of {broker_topic} in time{because}",
     "late": "{who} received a message of {broker_topic} late{because}",
+    "before its delay was over": "{broker} gave {who} a delayed message of {topic} too early",
     "not as it was given": "{who} sent {broker_topic} a message that differs from the message passed to send()",
     "not as it was sent": "{broker} gave {who} a message of {topic} that differs from the sent message",
     "acknowledged without a slave": "{broker} (SYNC_MASTER) acknowledged {who}'s message ({topic}), which no slave has",
@@ -240,6 +242,7 @@ _ACTS: Mapping[str, str] = {
     "names all topics": "{who} left a topic of {who}'s group out of {request}",
     "names its group": "{who} left {who}'s group out of {request}",
     "has its clientId": "{who} sent in {request} another clientId than {who}'s own{details}",
+    "has its own clientId": "{who} had the clientId of another client{details}",
     "has its message model": "{who} sent in {request} another message model than {who}'s own{details}",
     "has its expression": "{who} sent in {request} another subscription expression than {who}'s own{details}",
     "has a new subVersion": "{who} sent an unchanged subVersion in {request} after {who}'s queues of the topic changed",
@@ -277,7 +280,7 @@ _OF_PATTERN: Mapping[str, str] = {
     r"stored (\d+ times) by (\d+) tries": "brokers stored a message {0} (one at {broker}), but the send had {1} tries",
     r"sent (\d+ times) in (\d+) tries": "{who} sent a message {0} (one copy is at {broker}), but counted {1} tries",
     r"(acknowledged|answered) (.+) late": "{who} {0} {1} late",
-    r"handed messages over late": "{who} delivered messages late",
+    r"handed (delayed )?messages over late": "{who} delivered {0}messages late",
     r"send out of order": "{broker} gave a later message of {who} the same or a lower offset than an earlier message "
     "in the queue",
     r"receipt out of order": "{who} gave the listener a message of {broker_topic} after a message with a higher offset",

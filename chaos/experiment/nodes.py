@@ -181,6 +181,7 @@ class NodePlan:
             body_bytes=workload.body_bytes,
             config=ProducerConfig(**self._client_settings(name, NodeKind.PRODUCER, producer_group=PRODUCER_GROUP)),
             ordered_keys=workload.ordered_keys if workload.ordered else 0,
+            delayed_share=workload.delayed_share,
         )
         return partial(ProducerNode, workload=sends)
 

@@ -21,6 +21,7 @@ looks at its held pulls every 5 s (`PullRequestHoldService`). Due is also
 |-------------|---------------------------------------------------------------------------------------------------|
 | passed over | what a later holding starts beyond: its group has committed what nobody received                  |
 | copied      | while the route has named the slave alone for P + C + 31 s: what it must have copied (slaves.py)  |
+| delayed     | its level's time after it was acknowledged, and the same from there on; never before (`delay_ms`)  |
 | quiet       | in quiet times (quiet.py), whoever should hold the queue                                          |
 
 That the consumer does heartbeat, and pulls run out, is `timers_kept`'s and `timed_waits`'. Where a broker does not tell
@@ -34,8 +35,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ...actors.broker.config import parse_delay_levels
 from ...remoting.codes import RequestCode
-from ..topology import is_slave, node_of_client_id
+from ..topology import broker_name, is_slave, node_of_client_id
 from .by_hand import unreadable
 from .intervals import Stretch, merged, until_next, without
 from .link import most_hung_brokers, resent_after_ms
@@ -106,6 +108,20 @@ def holdings(world: World, rows: Rows) -> dict[Queue, list[Holding]]:
         end_ms = min(ends.get((*process, row.op_id), math.inf), world.ended_ms(*process), world.end_ms)
         found[row.topic, row.broker_name, row.queue_id].append(Holding(row.time_ms, end_ms, row.node, row.offset or 0))
     return {queue: sorted(of) for queue, of in found.items()}
+
+
+def delay_ms(world: World, broker: str, level: str) -> float | None:
+    """For how long the broker keeps a message of this delay level; None where nobody can say: the due time is one of
+    the broker's wall clock, and a message may be lost or kept anew where another broker becomes the master."""
+    of_name = [node.name for node in world.of_kind("broker", "slave") if broker_name(node.name) == broker]
+    if (
+        elects(world, broker)
+        or any(world.clocks.get(node) for node in of_name)
+        or any(a.f == "switch" for a in world.acts)
+    ):
+        return None
+    levels_ms = parse_delay_levels(str(world.setting(of_name[0], "messageDelayLevel")))
+    return float(levels_ms[min(int(level), len(levels_ms)) - 1])
 
 
 class Dues:

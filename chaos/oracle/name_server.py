@@ -363,6 +363,24 @@ Route = Mapping[str, Mapping[str, Any]]
 """As the history has it: brokers (name to id to address) and queues (name to read, write, perm, topicSysFlag)."""
 
 
+class Notice(NamedTuple):
+    """The smallest broker id of a name has changed."""
+
+    at_ms: float
+    name: str
+    offline: str
+    """The address that left; "" if one came."""
+    ids: Mapping[int, str]
+
+    def due(self) -> Iterator[tuple[str, str, str, str]]:
+        """Whom the NameServer must tell, and what: the least id, its address, and who left
+        (`RouteInfoManager.chooseBrokerAddrsToNotify`)."""
+        least = min(self.ids)
+        for id_, address in self.ids.items():
+            if self.offline or id_ != least or len(self.ids) == 1:
+                yield address, str(least), self.ids[least], self.offline
+
+
 class RoutesRead:
     """RouteInfoManager, fed with what was read. `shown`: topic → from when which route; `read`: name and address → what
     of that concerned this broker."""
@@ -398,6 +416,9 @@ class RoutesRead:
         """What it must answer: to 205 and 327 how many topics; to a registration that it refuses the code."""
         self.compared: list[tuple[Request, bool | None]] = []
         """Whether it must answer "changed" to 322; None if nobody knows which version it has."""
+        self.notices: list[Notice] = []
+        """Changes of the smallest id of a name, of which it must tell (905)."""
+        self._at_ms = life.start_ms
         self.expired: list[tuple[float, str]] = []
         """When it said that it dropped a broker for its silence, and the channel, which the scan closes."""
         self.offered: dict[tuple[str, str, bool], float] = {}
@@ -419,8 +440,10 @@ class RoutesRead:
     def take(self, one: Request) -> None:
         for since_ms, name, key in [*self._leaving]:
             if since_ms + self._timers.delivery_ms < one.at_ms:
+                self._at_ms = since_ms
                 self._leave(name, key)
                 self._note(since_ms)
+        self._at_ms = one.at_ms
         match one.f:
             case "REGISTER_BROKER":
                 is_taken = self._register(one)
@@ -503,6 +526,7 @@ class RoutesRead:
         may_write = id_ == MASTER_ID or (self._is_5 and acting is not None)
         for topic in topics:
             self.offered.setdefault((topic, name, may_write), one.at_ms)
+        least = min(ids, default=MASTER_ID)
         for other in [held for held, at in ids.items() if at == address and held != id_]:
             del ids[other]
         replaced = ids.get(id_, address)
@@ -518,6 +542,8 @@ class RoutesRead:
         held = self._live.get(key)
         is_new = is_new or id_ not in ids or held is None or not self._is_same(held.version, version)
         ids[id_] = address
+        if id_ < least:
+            self.notices.append(Notice(one.at_ms, name, "", dict(ids)))
         if replaced != address:
             self.read[name, replaced].append(Read(one.at_ms, "replaced"))
         acts = may_write and id_ != MASTER_ID and id_ == min(ids)
@@ -585,7 +611,10 @@ class RoutesRead:
         self._leaving = [left for left in self._leaving if left[1:] != (name, key)]
         self._live.pop(key, None)
         ids = self._brokers.get(name, {})
+        least = min(ids, default=MASTER_ID)
         self._remove(name, [id_ for id_, at in ids.items() if at == key[1]])
+        if ids and least not in ids and name in self.acting:
+            self.notices.append(Notice(self._at_ms, name, key[1], dict(ids)))
         if self._is_5 and name in self.acting and min(ids, default=MASTER_ID) != MASTER_ID:
             self._permit(name, keep=~PERM_WRITE, put=0)
 

@@ -115,6 +115,8 @@ class WorkloadModel(Strict):
     """Messages with one sharding key go to one queue, and each consumer has one thread. order_kept then judges
     receipts, too."""
     ordered_keys: int = Field(24, ge=1, le=100_000)
+    delayed_share: float = Field(0, ge=0, le=1)
+    """Share of a producer's messages that are delayed, by level 1, 2 and 3 in turn (messageDelayLevel)."""
     implementation: str = OURS
     """Program of producers and consumers: ours, apache-VERSION, or apache:FOLDER."""
     client_starts: int = Field(90, ge=0, le=100_000)
@@ -127,6 +129,8 @@ class WorkloadModel(Strict):
 
     @model_validator(mode="after")
     def _needs_its_prober(self) -> WorkloadModel:
+        if self.delayed_share and (self.ordered or self.implementation != OURS):
+            raise ValueError("`delayed_share` goes with our own producers, and not with `ordered`")
         if not self.prober and (self.producers or self.consumers or self.client_starts):
             raise ValueError("`prober: false` goes with producers: 0, consumers: 0 and client_starts: 0")
         return self

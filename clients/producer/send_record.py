@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from ...remoting.codes import ResponseCode
 from ...remoting.errors import RequestTimeout, ResponseError, RocketMQError
 from ...remoting.message import MessageQueue
-from ...remoting.message_properties import message_digest
+from ...remoting.message_properties import DELAY, message_digest
 from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
 from .send_request import SendRequest
@@ -38,12 +38,13 @@ class SendRecord:
         self._context.record("send", type="invoke", **self._call)
 
     def returned(self, result: SendResult) -> None:
-        """Record outcome `ok` if the broker stored the message as safely as configured, `info` for other statuses."""
+        """Record outcome `ok` if the broker stored the message as safely as configured, `info` for other statuses. The
+        answered offset of a delayed message is one of SCHEDULE_TOPIC_XXXX."""
         self._ended(
             "ok" if result.status is SendStatus.SEND_OK else "info",
             broker_name=result.queue.broker_name,
             queue_id=result.queue.queue_id,
-            offset=result.queue_offset,
+            offset=None if DELAY in self._message.properties else result.queue_offset,
             digest=message_digest(self._message.body, self._message.properties),
             code=int(_CODE_OF_STATUS[result.status]),
             attempt=self.maybe_stored,
@@ -75,7 +76,11 @@ class SendRecord:
     @property
     def _call(self) -> dict[str, object]:
         message = self._message
-        return {"op_id": self._op_id, "topic": message.topic, "msg_key": message.keys or message.uniq_key}
+        call: dict[str, object] = {"op_id": self._op_id, "topic": message.topic}
+        call["msg_key"] = message.keys or message.uniq_key
+        if DELAY in message.properties:
+            call["f"] = message.properties[DELAY]
+        return call
 
 
 class Attempt:

@@ -25,7 +25,7 @@ from ...oracle.world import World
 from ...verdict import FINDINGS_MAX, Finding, Validity, Verdict
 from ..check import Check, Group, Needs, Reads, Section
 from ..findings import Rule, finding, rounded, verdict_by_counts
-from ..plain.deliveries import DELIVERIES, Pull, Slow
+from ..plain.deliveries import DELIVERIES, LAST, Pull, Slow
 from ..plain.part import Gathering
 from ..record.commits import dues_of
 from ..record.control import Control
@@ -38,8 +38,8 @@ _FORMULAS = {"passed over": "received before it is committed", PROMISED: f"{PROM
 """By the rule that made a message due; the others count D."""
 _CHAINED = 3
 """The send's answer, the broker's look at its held pulls, the consumer's turn."""
-NOT_AS_SENT, NOT_AS_GIVEN = "not as it was sent", "not as it was given"
-_COUNTS = ("acknowledged", "prompt", "waited", "waiting", "late", "not_received", "changed")
+NOT_AS_SENT, NOT_AS_GIVEN, EARLY = "not as it was sent", "not as it was given", "before its delay was over"
+_COUNTS = ("acknowledged", "prompt", "waited", "waiting", "late", "not_received", "changed", "early")
 
 
 class Undelivered(NamedTuple):
@@ -71,6 +71,8 @@ class Deliveries:
     not_received: int = 0
     changed: int = 0
     """Received, but not as they were sent."""
+    early: int = 0
+    """Received before their delay was over."""
     unsure: int = 0
     """Of `late`, and of `not_received`: so little over that the machine's lateness may be why."""
     prompt_ms: float | None = None
@@ -99,19 +101,21 @@ def judged(
     open_ = 0
     for message in slow:
         counts["acknowledged"] += 1
-        if message.changed:
-            counts["changed"] += 1
+        is_early = message.early_ms > tolerance(world.timers, 0.0, 1).valid_up_to_ms
+        if message.changed or is_early:
+            counts["early" if is_early else "changed"] += 1
             end_ms = message.acked_ms if message.received_ms is None else message.received_ms
-            found.append(Undelivered(message, NOT_AS_SENT, None, end_ms, None, True))
+            found.append(Undelivered(message, EARLY if is_early else NOT_AS_SENT, None, end_ms, None, True))
             continue
+        due_from_ms = message.acked_ms + message.delay_ms
         queue = message.topic, message.broker_name, message.queue_id
         end_ms = world.end_ms if message.received_ms is None else message.received_ms
-        due = due_by.of(queue, message.offset, message.acked_ms, groups[message.group])
-        if promised_ms is not None and (due is None or due.at_ms > message.acked_ms + promised_ms):
-            due = Due(message.acked_ms + promised_ms, message.acked_ms, PROMISED)
+        due = due_by.of(queue, message.offset, due_from_ms, groups[message.group])
+        if promised_ms is not None and (due is None or due.at_ms > due_from_ms + promised_ms):
+            due = Due(due_from_ms + promised_ms, due_from_ms, PROMISED)
         if due is None or end_ms <= due.at_ms:
             counts["waiting" if message.received_ms is None else "waited"] += 1
-            open_ += message.received_ms is None and message.acked_ms < world.end_ms - PROMPT_MS
+            open_ += message.received_ms is None and due_from_ms < world.end_ms - PROMPT_MS
         else:
             overdue.append((message, due, end_ms))
     late = ((_nodes(one, due, groups), due.from_ms, min(end_ms, due.at_ms + PROMPT_MS)) for one, due, end_ms in overdue)
@@ -166,11 +170,12 @@ def judge(seen: Deliveries, world: World) -> Verdict:
         return Verdict.nothing_examined(NAME, world.unclear)
     nothing = "no acknowledged message was due" if seen.acknowledged else "no send was acknowledged"
     said = f"{seen.not_received} not received, {seen.late} late, {seen.changed} not as they were sent"
+    said += f", {seen.early} before their delay was over" if seen.early else ""
     lateness = "nobody measured" if seen.lag_ms is None else f"up to {seen.lag_ms:.0f} ms"
     verdict = verdict_by_counts(
         NAME,
         examined=examined,
-        wrong=seen.late + seen.not_received + seen.changed - seen.unsure,
+        wrong=seen.late + seen.not_received + seen.changed + seen.early - seen.unsure,
         unsure=seen.unsure,
         why=f"of {examined} acknowledged messages that were due: {said}",
         why_unsure=f"of {examined} acknowledged messages {said}, which may be the machine's lateness ({lateness})",
@@ -190,7 +195,7 @@ CHECK = Check(
     group=Group.MESSAGES,
     section=Section.MESSAGES,
     is_of_the_whole=True,
-    accuses_object=(NOT_AS_SENT,),
+    accuses_object=(NOT_AS_SENT, EARLY),
     needs=(Needs.MESSAGES,),
     reads=Reads.MESSAGES,
     gather=gather,
@@ -203,7 +208,7 @@ CHECK = Check(
 def _told(measured: Mapping[str, Any]) -> str:
     """ "1,962 acknowledged, 1,950 received within 5 s, 12 waited, 0 not received" """
     said = [f"{measured.get('acknowledged', 0):,} acknowledged", f"{measured.get('prompt', 0):,} received within 5 s"]
-    few = [name for name in ("waited", "waiting", "late", "changed") if measured.get(name)]
+    few = [name for name in ("waited", "waiting", "late", "changed", "early") if measured.get(name)]
     said += [f"{measured[name]:,} {name}" for name in few]
     return ", ".join([*said, f"{measured.get('not_received', 0):,} not received"])
 
@@ -238,6 +243,8 @@ def _kept_by(message: Slow, due: Due | None, world: World) -> tuple[str, str]:
     """Whose guarantee was broken, and how; "" where nobody can be named, or the finding names it already."""
     if due is None or due.rule in ("passed over", PROMISED):
         return "", ""
+    if message.offset == LAST:
+        return message.broker_name, f"{message.broker_name} did not deliver the delayed message"
     if message.passed_ms is not None and message.passed_ms <= due.at_ms:
         reader = due.consumer or message.receiver or ""
         for pull in message.pulls:

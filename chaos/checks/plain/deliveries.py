@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ...arrow import np, pa, pc
 from ...history.schema import row_order
-from ...oracle.deliveries import PROMPT_MS, Asker, askers
+from ...oracle.deliveries import PROMPT_MS, Asker, askers, delay_ms
 from ...oracle.world import World
 from ..check import Facts, joined, largest
 from .part import PLACE, QUEUE, Part, Reading, Row, Together, codes, floats, is_one_of, least_of, rows_in, value_of
@@ -58,6 +58,10 @@ class Slow(NamedTuple):
     """How many tries of the send may have stored it."""
     pulls: tuple[Pull, ...] = ()
     """The last ones of its group at or below its offset, begun before it was received; in order of time."""
+    delay_ms: float = 0.0
+    """For how long its broker has to keep it."""
+    early_ms: float = 0.0
+    """How much too early it was received."""
     passed_ms: float | None = None
     """When the group first pulled beyond it after it was acknowledged."""
 
@@ -72,7 +76,9 @@ class Prompt(Facts):
     slow: tuple[Slow, ...] = joined()
 
 
-_COLUMNS = (*PLACE, "msg_key", "node", "time_ms", "seq", "incarnation", "digest", "attempt")
+_COLUMNS = (*PLACE, "msg_key", "node", "time_ms", "seq", "incarnation", "digest", "attempt", "f", "duration_ms")
+LAST = 2**62
+"""The offset of a delayed message that nobody received: behind all others of its queue."""
 _UNKNOWN = -1
 
 
@@ -80,6 +86,8 @@ def deliveries(part: Part, world: World) -> Prompt:
     """How many were prompt, and the others; once a group."""
     groups = askers(world)
     sends = part.of("send", types=("ok",)).select(_COLUMNS)
+    is_delayed = pc.is_valid(sends["f"])
+    delayed, sends = sends.filter(is_delayed), sends.filter(pc.invert(is_delayed))
     members = {member: group.name for group in groups for member in group.members}
     receipts = part.of("receive", "sent_back").select(_COLUMNS)
     receipts = receipts.filter(is_one_of(receipts["node"], [*members]))
@@ -104,6 +112,8 @@ def deliveries(part: Part, world: World) -> Prompt:
     is_plain &= acked_ms == acked_ms
     others, theirs = sends.filter(~is_plain[sent]), receipts.filter(~is_plain[received])
     found = _one_by_one(rows_in(others), rows_in(theirs), groups)
+    if len(delayed):
+        found = found.plus(_delayed(rows_in(delayed), rows_in(receipts), groups, world))
     plain_ms = took[is_plain & (asked > 0)]
     found = replace(found, slow=tuple(_with_pulls(found.slow, part, members)))
     return Prompt(int(asked[is_plain].sum()), float(plain_ms.max()) if len(plain_ms) else None).plus(found)
@@ -112,7 +122,7 @@ def deliveries(part: Part, world: World) -> Prompt:
 DELIVERIES = Reading(
     Together.QUEUE,
     ("send", "receive", "sent_back", "pull"),
-    ("type", "offset", "msg_key", "digest", "attempt", "code", "address", "duration_ms", "value"),
+    ("type", "f", "offset", "msg_key", "digest", "attempt", "code", "address", "duration_ms", "value"),
     deliveries,
     types=("ok", "invoke", "fail", "info"),
 )
@@ -181,5 +191,31 @@ def _one_by_one(sends: Sequence[Row], receipts: Sequence[Row], groups: Sequence[
     return Prompt(len(prompt), max(prompt, default=None), tuple(slow))
 
 
-def _message(row: Row) -> tuple[Any, ...]:
-    return tuple(row[name] for name in (*PLACE, "msg_key"))
+def _delayed(sends: Sequence[Row], receipts: Sequence[Row], groups: Sequence[Asker], world: World) -> Prompt:
+    """The same of delayed messages, whose offsets only their receipts tell."""
+    prompt, slow = list[float](), list[Slow]()
+    got: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for row in sorted(receipts, key=row_order):
+        got[_message(row, QUEUE)].append(row)
+    for send in sends:
+        kept_ms = delay_ms(world, send["broker_name"], send["f"])
+        if kept_ms is None:
+            continue
+        due_ms, place = send["time_ms"] + kept_ms, {name: send[name] for name in (*QUEUE, "msg_key")}
+        sent = {"acked_ms": send["time_ms"], "producer": send["node"], "delay_ms": kept_ms, **place}
+        for group in (one for one in groups if one.topic in ("", send["topic"])):
+            came = next((row for row in got[_message(send, QUEUE)] if row["node"] in group.members), None)
+            one = Slow(**sent, offset=LAST, group=group.name)
+            if came is not None:
+                early_ms = due_ms - (send["duration_ms"] or 0.0) - came["time_ms"]
+                if early_ms <= 0 and came["time_ms"] - due_ms <= PROMPT_MS:
+                    prompt.append(max(came["time_ms"] - due_ms, 0.0))
+                    continue
+                one = one._replace(offset=came["offset"], received_ms=came["time_ms"], receiver=came["node"])
+                one = one._replace(early_ms=max(early_ms, 0.0))
+            slow.append(one)
+    return Prompt(len(prompt), max(prompt, default=None), tuple(slow))
+
+
+def _message(row: Row, place: Sequence[str] = PLACE) -> tuple[Any, ...]:
+    return tuple(row[name] for name in (*place, "msg_key"))

@@ -12,7 +12,7 @@ from ...oracle.slaves import alone
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX
 from ..check import Facts, first
-from .part import PLACE, QUEUE, Part, Reading, Row, Together, began_ms, floats, rows_in
+from .part import PLACE, QUEUE, Part, Reading, Row, Together, began_ms, floats, rows_in, with_offset
 
 
 class Missing(NamedTuple):
@@ -55,7 +55,7 @@ class Fates(Facts):
 
 def fates(part: Part, world: World) -> Fates:
     """Of these sends; messages that share a key count as one, received as soon as one of them is."""
-    sends = part.of("send", types=("ok",))
+    sends = with_offset(part.of("send", types=("ok",)))  # of a delayed message messages_delivered tells
     received = _keys_of(sends, part.of("receive"))
     read = ~received & _keys_of(sends, part.of("read"))
     others, unsafe = sends.filter(~received & ~read), _unsafe(sends, world)

@@ -2,7 +2,7 @@
 
 send_attempt ok ──────────────────────────────► its duration ─────────────────────────────────────┐
 send ok ─┐                                                                                        ├─► Latencies
-receive ─┴─ of a key ─► from the send's end until the first receipt (0 where that is before it) ──┘
+receive ─┴─ of a key ─► from the send's end, or the end of the delay, until the first receipt ────┘
 """
 
 from __future__ import annotations
@@ -11,11 +11,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...arrow import Floats, Numbers, np, pa, pc
+from ...oracle.deliveries import delay_ms
 from ...oracle.intervals import Stretch
+from ...oracle.recorded import OURS
 from ...oracle.world import World
 from ..check import Facts
 from ..record.timed import LEVELS, STEPS, Timed, Who
 from .part import Part, Reading, Together, began_ms, codes, floats, groups
+
+DELAYED = "delayed delivery"
 
 
 @dataclass(frozen=True)
@@ -59,25 +63,33 @@ def delivery_times(
         span = min(s.start_ms for s in stretches), max(s.end_ms for s in stretches)
         sends, receipts = (_within(part.of(*of), span) for of in (("send",), ("receive",)))
         sends = sends.filter(pc.fill_null(pc.equal(sends["type"], "ok"), False))
+        from_ms, delayed = floats(sends["time_ms"]).copy(), np.flatnonzero(pc.is_valid(sends["f"]).to_numpy())
+        for number in delayed:  # from when they are due on
+            broker, level = (sends[name][int(number)].as_py() for name in ("broker_name", "f"))
+            kept_ms = delay_ms(world, broker, level) if world.made_by(broker) == OURS else None
+            from_ms[number] += np.nan if kept_ms is None else kept_ms
         key = codes(pa.concat_tables([sends.select(["msg_key"]), receipts.select(["msg_key"])]), "msg_key")
         sent_ms = np.full(int(key.max()) + 1 if len(key) else 0, np.nan)
-        order = np.argsort(-floats(sends["time_ms"]), kind="stable")  # the first comes last, and stays
-        sent_ms[key[: len(sends)][order]] = floats(sends["time_ms"])[order]
+        order = np.argsort(-from_ms, kind="stable")  # the first comes last, and stays
+        sent_ms[key[: len(sends)][order]] = from_ms[order]
         first = _first_receipts(receipts, key[len(sends) :])
+        is_delayed = np.isin(key[len(sends) :][first], key[: len(sends)][delayed])
         receipts, sent_ms = receipts.take(first), sent_ms[key[len(sends) :][first]]
+        operation = pa.array(np.where(is_delayed, DELAYED, "delivery"))
+        receipts = receipts.append_column("operation", operation)
         known = np.isfinite(sent_ms)
         receipts, sent_ms = receipts.filter(known), sent_ms[known]
         ended, found = floats(receipts["time_ms"]), dict[Who, Timed]()
-        for at in groups(codes(receipts, "broker_name")):
-            broker = receipts["broker_name"][int(at[0])].as_py()
+        for at in groups(codes(receipts, "broker_name", "operation")):
+            broker, operation = (receipts[name][int(at[0])].as_py() for name in ("broker_name", "operation"))
             began_ms = sent_ms[at]
             for stretch, inside in _inside(began_ms, np.maximum(ended[at], began_ms), stretches):
                 took_ms = np.maximum(0.0, ended[at] - began_ms)
-                who = Who("delivery", broker, stretch.start_ms)
+                who = Who(operation, broker, stretch.start_ms)
                 found[who] = timed_of(took_ms[inside], ended[at][inside], least_ms(world))
         return Latencies(found)
 
-    return Reading(Together.MESSAGE, ("send", "receive"), ("type", "broker_name"), of, types=("ok",))
+    return Reading(Together.MESSAGE, ("send", "receive"), ("type", "f", "broker_name"), of, types=("ok",))
 
 
 def _first_receipts(receipts: pa.Table, key: Numbers) -> Numbers:

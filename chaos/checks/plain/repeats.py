@@ -106,7 +106,7 @@ def repeats(part: Part, world: World) -> Repeats:
 REPEATS = Reading(
     Together.MESSAGE,
     ("send", "receive", "sent_back", "read"),
-    ("type", "op_id", *PLACE, "attempt"),
+    ("type", "f", "op_id", *PLACE, "attempt"),
     repeats,
     types=("ok", "info"),
 )
@@ -189,8 +189,10 @@ def _stored(part: Part) -> Repeats:
     """Copies beyond the first of each message; wrong is one that is stored oftener than it was tried. Receipts are left
     out of this: a consumer that sends a message back stores it again itself."""
     sends = part.of("send", types=("ok", "info"))
+    delayed = sends.filter(pc.is_valid(sends["f"]))["msg_key"]  # a crash lets a broker store them again
     columns = ["event", "msg_key", *PLACE, "time_ms"]
     copies = pa.concat_tables([part.of("read").select(columns), part.of("send", types=("ok",)).select(columns)])
+    copies = copies.filter(pc.invert(pc.is_in(copies["msg_key"], value_set=delayed.combine_chunks())))
     key, place = codes(copies, "msg_key"), codes(copies, *PLACE)
     low, high = np.full(len(copies), len(copies)), np.full(len(copies), -1)
     np.minimum.at(low, key, place)

@@ -18,6 +18,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import pairwise
 
+from ....remoting.node.profile import Profile
 from ....remoting.topics import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
 from ...oracle.broker import misregistered
 from ...oracle.link import MOMENT_MS
@@ -69,6 +70,7 @@ def judge(control: Control, world: World) -> Verdict:
         wrong = [*_wrong(control, world, life)]
         findings += wrong
         findings += _answers(control, world, life)
+        findings += _notices(control, world, life)
         of_topics = route_tables(control, world).stretches.get(life.process, {}).values()
         held = [one for stretches in of_topics for one in stretches if one.value is not None]
         if held and not wrong:
@@ -160,6 +162,41 @@ def _answers(control: Control, world: World, life: Life) -> Iterator[Finding]:
                 refused[row.broker_name or ""].append(row.time_ms)
     for name, wrong in refused.items():
         yield of_many((life.node, name), "accepts registrations", (wrong[0], wrong[-1]), _TAKES_ROW, len(wrong), wrong)
+
+
+_NOTICES_ROW = "RouteInfoManager.notifyMinBrokerIdChanged: the brokers of a name are told of a new smallest id"
+_TOLD_MS = 1_000.0
+"""Within it a NameServer has told, or found nobody."""
+
+
+def _notices(control: Control, world: World, life: Life) -> Iterator[Finding]:
+    """Whom it told of a new smallest id of a broker name, and what (905), against what it read. Changes of a name that
+    follow each other at once are told together, or one by one, and not judged."""
+    routes, tells = received(control, world).routes(life), "notifyMinBrokerIdChanged"
+    if routes is None or world.timers_of(life.node).profile is not Profile.V5_X or not world.setting(life.node, tells):
+        return
+    if any(act.f == "update_config" and act.node == life.node for act in world.acts):
+        return
+    told: dict[str, list[tuple[float, tuple[str, ...]]]] = defaultdict(list)
+    for row in control.rows("min_broker_id_told"):
+        if row.process == life.process:
+            said = row.decoded or {}
+            fields = (str(said.get(name) or "") for name in ("minBrokerId", "minBrokerAddr", "offlineBrokerAddr"))
+            told[row.broker_name or ""].append((row.began_ms, (row.address or "", *fields)))
+    for name in {one.name for one in routes.notices} | told.keys():
+        changes = [one for one in routes.notices if one.name == name]
+        near = [[one for one in changes if abs(one.at_ms - at_ms) <= _TOLD_MS] for at_ms, _ in told[name]]
+        wrong = [at_ms for (at_ms, _), of in zip(told[name], near, strict=True) if not of]
+        for one in changes:
+            alone = all(other is one or abs(other.at_ms - one.at_ms) > 2 * _TOLD_MS for other in changes)
+            until_ms, lag_ms = one.at_ms + _TOLD_MS, control.lateness.largest(world, (life.node,), one.at_ms, one.at_ms)
+            stood = any(fault.overlaps(one.at_ms, until_ms) for fault in world.process_faults(life.node))
+            if alone and not stood and until_ms < world.end_ms and (lag_ms or 0.0) < _TOLD_MS / 2:
+                said_ = {said for at_ms, said in told[name] if abs(at_ms - one.at_ms) <= _TOLD_MS}
+                wrong += [one.at_ms] if said_ != {*one.due()} else []
+        span = life.start_ms, min(life.end_ms, world.end_ms)
+        examined = len(changes) + sum(not of for of in near)
+        yield of_many((life.node, name), "tells the smallest id", span, _NOTICES_ROW, examined, sorted(wrong))
 
 
 def _compared(control: Control, world: World, life: Life) -> Iterator[tuple[Row, bool]]:

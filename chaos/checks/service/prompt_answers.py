@@ -39,7 +39,7 @@ from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Reads, Section
 from ..findings import Rule, finding, rounded, verdict_of
-from ..plain.latencies import delivery_times, send_times, timed_of
+from ..plain.latencies import DELAYED, delivery_times, send_times, timed_of
 from ..plain.part import Gathering
 from ..record.control import Control
 from ..record.lateness import Lateness
@@ -59,6 +59,7 @@ _KINDS = {
     "registration": "acknowledged registrations late",
     "send": "acknowledged sends late",
     "delivery": "handed messages over late",
+    DELAYED: "handed delayed messages over late",
 }
 
 
@@ -219,7 +220,7 @@ def _finding(times: Times, world: World, who: Who, timed: Timed, ends: Mapping[f
     wrong = _over(timed, least_ms, least_ms + longest.lateness_ms)
     often = _over(timed, least_ms, least_ms + usual.lateness_ms)
     wrong = wrong if wrong >= few else often if often >= many else 0
-    if not wrong and who.operation != "delivery" and world.run.get("clock") == "virtual":
+    if not wrong and who.operation not in ("delivery", DELAYED) and world.run.get("clock") == "virtual":
         wrong = _over(timed, least_ms, least_ms + longest.unknown_up_to_ms)
     late = slow if not wrong and slow >= few else 0
     is_slow = bool(wrong or late)

@@ -2,7 +2,7 @@
 
 | a client says              | it must be                                                      | rows             |
 |----------------------------|-----------------------------------------------------------------|------------------|
-| its clientId               | that of its process                                             | client_heartbeat,|
+| its clientId               | that of its process, and of no other client                     | client_heartbeat,|
 |                            |                                                                 | client_id        |
 | its groups, their topics,  | those of the workload, which subscribes to every tag            | client_heartbeat |
 | message model, expression  |                                                                 |                  |
@@ -11,7 +11,8 @@
 | of a pull: how many        | pullBatchSize; BROKER_SUSPEND_MAX_TIME_MILLIS                   | pull_asked       |
 | messages, how long held    |                                                                 |                  |
 
-Upstream: `MQClientInstance.prepareHeartbeatData`, `RebalancePushImpl.messageQueueChanged`, `DefaultMQPushConsumerImpl`.
+Upstream: `ClientConfig.changeInstanceNameToPID`, `MQClientInstance.prepareHeartbeatData`,
+`RebalancePushImpl.messageQueueChanged`, `DefaultMQPushConsumerImpl`.
 """
 
 from bisect import bisect_left, bisect_right
@@ -22,6 +23,7 @@ from typing import Any
 from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
 from ...oracle.queue_owners import least_asked, node_of_client
 from ...oracle.time_outs import HEARTBEAT, SUSPEND_MS
+from ...topology import node_of_client_id
 from ...verdict import Finding
 from ..findings import because, of_many
 from ..record.control import Control, Row, once
@@ -48,8 +50,16 @@ class Told(Process):
 
     def findings(self) -> Iterator[Finding]:
         node, group = self.life.node, self.world.group_of(self.life.node)
-        ids = {(row.decoded or {}).get("client") for row in self.control.rows("client_id") if row.node == node}
+        clients = [((row.decoded or {}).get("client"), row.node) for row in self.control.rows("client_id")]
+        ids = {id_ for id_, of in clients if of == node}
         if ids:
+            rule = "ClientConfig.changeInstanceNameToPID: a clientId has the pid and nanoTime of its process"
+            own = {run.value.get("client") for run in self.rows("client_id")}
+            shared = ((id_, of) for id_, of in clients if id_ in own and node_of_client_id(id_) != node)
+            others = because(of for _, of in shared if of != node)
+            wrong = [self.start_ms] if others else []
+            about, span = (node, HEARTBEAT), (self.start_ms, self.end_ms)
+            yield of_many(about, "has its own clientId", span, rule, len(ids), wrong, to_ms=self.end_ms, more=others)
             rule = _HEARTBEAT + "has the clientId of its process"
             yield from self._said("has its clientId", rule, lambda said: said["client"] in ids, "client")
         rule = _HEARTBEAT + "names every group of the client"

@@ -16,6 +16,8 @@ from ....remoting.message import Message
 from ....remoting.node.network import Address
 from ....remoting.node.node import Node, NodeContext
 
+DELAY_LEVELS = 3
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerWorkload:
@@ -25,6 +27,13 @@ class ProducerWorkload:
     config: ProducerConfig
     ordered_keys: int = 0
     """Number of sharding keys of an ordered workload; 0: messages go to the queues in turn."""
+    delayed_share: float = 0.0
+    """Share of messages that are delayed, by the first levels in turn."""
+
+    def delay_level(self, number: int) -> int:
+        """Return the delay level of a producer's message with this number, from 1 on; 0 for none."""
+        delayed = int(number * self.delayed_share)
+        return 1 + delayed % DELAY_LEVELS if delayed > int((number - 1) * self.delayed_share) else 0
 
 
 class ProducerNode(Node):
@@ -67,6 +76,8 @@ class ProducerNode(Node):
         message = Message.create(
             self._workload.topic, body, keys=key, tags=self._context.name, user_properties=properties
         )
+        if level := self._workload.delay_level(self._sent):
+            message = message.with_property(message_properties.DELAY, str(level))
         try:
             if self._workload.ordered_keys:
                 await self._send_in_order(message)

@@ -17,6 +17,7 @@ from ....remoting.command import RemotingCommand
 from ....remoting.message import StoredMessage
 from ....remoting.message_properties import TAGS, format_properties, parse_properties
 from ....remoting.node.network import Address
+from ....remoting.topics import SCHEDULE_TOPIC
 from ....remoting.transport import Connection
 from ...defects import around, does_nothing, does_nothing_async, every, in_its_parts, registers_with, replace_part
 from .planting import BROKER_A, BROKERS, Planted, may_find
@@ -284,6 +285,31 @@ def broker_loses_messages(broker: Broker) -> None:
         if not is_lost():
             return append(messages, now_ms=now_ms)
         return Append(store.max_offset(messages[0].topic, messages[0].queue_id), tuple(range(len(messages))))
+
+
+@planted(BROKER_A, "broker-crash", caught_by="messages_delivered")
+def broker_halves_delays(broker: Broker) -> None:
+    """a broker delivers a delayed message after half of the delay"""
+
+    @around(broker.store, "append")
+    def append_sooner(append: Any, messages: Sequence[PutMessage], *, now_ms: int) -> Any:
+        if messages[0].topic == SCHEDULE_TOPIC:  # there the tags code is the due time
+            messages = [replace(one, tags_code=(one.tags_code + now_ms) // 2) for one in messages]
+        return append(messages, now_ms=now_ms)
+
+
+@planted(BROKER_A, "broker-crash", caught_by="messages_delivered")
+@in_its_parts
+def broker_forgets_delayed_messages(broker: Broker) -> None:
+    """a broker stores delayed messages and never delivers the messages to their topic"""
+    around(broker._schedule, "_put")(lambda put, physical_offset: True)
+
+
+@planted(BROKER_A, "quiet", caught_by="prompt_answers")
+@in_its_parts
+def broker_delivers_delayed_messages_late(broker: Broker) -> None:
+    """a broker delivers a delayed message 2 s after the message is due"""
+    around(broker._schedule, "_set")(lambda set_timer, level, delay_s: set_timer(level, delay_s + 2.0))
 
 
 @planted(BROKER_A, "smoke", caught_by="duplicates")

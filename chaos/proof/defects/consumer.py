@@ -94,6 +94,13 @@ def consumer_leaves_a_queue_out(node: ConsumerNode) -> None:
         return mine and set(sorted(mine)[1:])
 
 
+@planted(CONSUMER_0, "broadcast", caught_by="queue_ownership")
+@may_find("living_are_used messages_delivered")
+def broadcaster_leaves_a_queue_out(node: ConsumerNode) -> None:
+    """a member of a broadcast group takes all queues but the first"""
+    consumer_leaves_a_queue_out(node)
+
+
 @planted(CONSUMER_0, "smoke", caught_by="queue_ownership")
 @may_find("living_are_used duplicates messages_delivered")
 def consumer_sorts_members_otherwise(node: ConsumerNode) -> None:
@@ -198,6 +205,13 @@ def consumer_announces_its_first_client_id(node: ConsumerNode) -> None:
     async def send_as_another(send: Any, broker_name: str, address: Address, body: bytes) -> None:
         known = instance.client_id.partition("#")[0]
         await send(broker_name, address, body.replace(instance.client_id.encode(), known.encode()))
+
+
+@planted(CONSUMERS, "smoke", caught_by="timers_kept")
+@may_find("commits_follow_work duplicates living_are_used messages_delivered queue_ownership")
+def consumers_have_one_client_id(node: ConsumerNode) -> None:
+    """all consumers of a group have one clientId, so all take the same queues"""
+    node.instance.client_id = "127.0.0.1@DEFAULT"
 
 
 @planted(CONSUMER_0, "consumer-stop", caught_by="timers_kept")

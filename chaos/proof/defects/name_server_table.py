@@ -10,7 +10,15 @@ from typing import Any, cast
 
 from ....actors.namesrv.route_table import RouteTable
 from ....actors.namesrv.server import NameServer
-from ....actors.namesrv.tables import BrokerGroup, Dropped, DropReason, Registered, Registration, Unregistration
+from ....actors.namesrv.tables import (
+    BrokerGroup,
+    Dropped,
+    DropReason,
+    MinBrokerIdChanged,
+    Registered,
+    Registration,
+    Unregistration,
+)
 from ....actors.namesrv.unregister import Batch, Expired
 from ....remoting.bodies.route import DataVersion, QueueData, Row
 from ....remoting.codes import PERM_INHERIT
@@ -433,3 +441,21 @@ def name_server_forgets_an_acknowledged_registration(server: NameServer) -> None
         return None
 
     registering(server, later)
+
+
+# -- what it tells brokers
+
+
+@planted(NS_0, "smallest-id-told", caught_by="routes_as_registered")
+def name_server_tells_no_smallest_id(server: NameServer) -> None:
+    """a NameServer with notifyMinBrokerIdChanged tells no broker of a new smallest broker id (905)"""
+    replace_part(server, "_notify", does_nothing)
+
+
+@planted(NS_0, "smallest-id-told", caught_by="routes_as_registered")
+def name_server_tells_a_wrong_smallest_id(server: NameServer) -> None:
+    """a NameServer tells brokers a smallest broker id (905) that is 1 too high"""
+
+    @around(server, "_notify_one")
+    async def notify_otherwise(notify: Any, address: str, notification: MinBrokerIdChanged) -> None:
+        await notify(address, replace(notification, min_broker_id=notification.min_broker_id + 1))

@@ -131,6 +131,32 @@ def test_a_dead_consumers_pull_is_not_what_a_late_message_waited_for() -> None:
     assert example.more["because"] == "consumer-0 did not ask for the message"
 
 
+@pytest.mark.parametrize(
+    ("received_s", "found"),
+    [
+        (104, "before its delay was over"),
+        (105, None),
+        (109.9, None),
+        (120, "late"),
+        (None, "not received"),
+    ],
+)
+def test_a_delayed_message_comes_when_its_delay_is_over(received_s: float | None, found: str | None) -> None:
+    builder = story()
+    delayed = {"msg_key": "k-1", "f": "2", **AT}
+    builder.at(100).event("producer-0", "send", type="ok", op_id="o-1", **delayed)
+    if received_s is not None:
+        builder.at(received_s).event("consumer-0", "receive", op_id="take-0", offset=1, **delayed | {"f": None})
+    judged = verdict(builder)
+    assert (judged.examined, kinds(judged)) == (1, [found] if found else [])
+
+
+def test_nobody_says_when_a_broker_of_a_wrong_clock_delivers_a_delayed_message() -> None:
+    delayed = {"msg_key": "k-1", "f": "2", **AT}
+    builder = story().at(20).event("harness", "clock", source="broker-a", value={"step_ms": 5000.0})
+    assert not verdict(builder.at(100).event("producer-0", "send", type="ok", op_id="o-1", **delayed)).examined
+
+
 def test_a_message_is_late_by_no_more_than_three_timers_fired_late() -> None:
     late = received(sent(story(), 100), 105.5)
     assert verdict(late, lag_ms=400).verdict is Validity.VALID

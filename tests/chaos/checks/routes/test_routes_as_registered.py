@@ -298,6 +298,31 @@ def test_the_slave_with_the_least_id_acts_for_a_master_that_is_gone(acts: int, w
     assert {one for one in kinds(builder) if one[0] == "ns-0"} == wrong
 
 
+@pytest.mark.parametrize(
+    ("told", "is_wrong"),
+    [
+        ([(20.1, "1")], False),
+        ([(20.1, "0")], True),
+        ([], True),
+        ([(22.0, "1")], True),
+        ([(20.1, "1"), (40.0, "1")], True),
+    ],
+)
+def test_a_name_server_that_is_set_so_tells_the_slave_of_the_new_least_id_at_once(
+    told: list[tuple[float, str]], is_wrong: bool
+) -> None:
+    brokers, slave = ("broker-a", "broker-a/1"), address_of("broker-a/1")
+    builder = cluster(1, brokers, settings={"ns-0": {"notifyMinBrokerIdChanged": True}}, profile="5.x")
+    for broker in brokers:
+        builder.at(1).registers("ns-0", broker, MORE, acting=True)
+    builder.at(20).event("ns-0", "channel_ended", f="peer", op_id="broker-a", value={"reason": "closed"})
+    for at_s, least in told:
+        said = {"minBrokerId": least, "minBrokerAddr": slave, "offlineBrokerAddr": A}
+        about = {"broker_name": "broker-a", "address": slave, "duration_ms": 1.0}
+        builder.at(at_s).event("ns-0", "min_broker_id_told", value=said, **about)
+    assert (("ns-0", "tells the smallest id") in kinds(builder)) == is_wrong
+
+
 def shown(builder: HistoryBuilder, at_s: float, perm: int = 6, **ids: str) -> HistoryBuilder:
     """ns-0's route of orders from then on, with these addresses of broker-a."""
     brokers = {id_.removeprefix("id_"): address for id_, address in (ids or {"id_0": A}).items()}

@@ -391,7 +391,7 @@ def test_a_broker_takes_no_message_while_its_disk_is_full_and_each_before_and_af
     for now_s, do in ((60.05, "fill_disk"), (120, "free_disk")):
         asked = {"asked_ms": (now_s - 0.05) * 1000}
         told.at(now_s).event("harness", "disk", source="broker-a", f=do, fault_id=f"{do}-1", value=asked)
-    verdict = check(told.end(300))
+    verdict = told.end(300).judged(CHECK)
     assert (verdict.verdict is Validity.INVALID) is is_wrong
     assert not is_wrong or verdict.examples[0].who == "broker-a"
 
@@ -402,6 +402,6 @@ def test_a_floor_counts_from_an_act_by_hand_on() -> None:
     told.at(30).event("admin", "admin", f="delete_topic", type="ok", target="ns-0", topic="orders", code=0)
     for second in range(40, 60):
         told.at(second).event("producer-0", "send", type="fail", code=17, duration_ms=1.0)
-    verdict = check(told.end(100))
+    verdict = told.end(100).judged(CHECK)
     assert verdict.verdict is Validity.INVALID
     assert "0 of 20 sends" in str(verdict.examples[0])

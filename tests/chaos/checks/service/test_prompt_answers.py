@@ -143,33 +143,37 @@ def test_levels_are_eighths_of_a_doubling_above_the_bound() -> None:
     assert bound_ms(story().facts()[1]) == 100.0
 
 
-def sent(builder: HistoryBuilder, at_s: float, number: int, ack_ms: float, arrives_ms: float | None) -> None:
+def sent(
+    builder: HistoryBuilder, at_s: float, number: int, ack_ms: float, arrives_ms: float | None, level: str | None = None
+) -> None:
     """A message of producer-0 at broker-a, acknowledged and delivered so much later."""
     key: dict[str, Any] = {"op_id": f"op-{number}", "topic": "orders"}
     where = {"broker_name": "broker-a", "queue_id": 0}
     builder.at(at_s + ack_ms / 1000)
     builder.event("producer-0", "send_attempt", type="ok", op_id=key["op_id"], code=0, duration_ms=ack_ms, **where)
-    builder.event("producer-0", "send", type="ok", msg_key=f"k-{number}", duration_ms=ack_ms, **key, **where)
+    builder.event("producer-0", "send", type="ok", msg_key=f"k-{number}", duration_ms=ack_ms, f=level, **key, **where)
     if arrives_ms is not None:
         builder.at(at_s + (ack_ms + arrives_ms) / 1000)
         builder.event("consumer-0", "receive", msg_key=f"k-{number}", topic="orders", offset=number, **where)
 
 
 @pytest.mark.parametrize(
-    ("ack_ms", "arrives_ms", "kinds"),
+    ("ack_ms", "arrives_ms", "level", "kinds"),
     [
-        (2.0, 3.0, set()),
-        (2.0, -1.0, set()),
-        (2000.0, 3.0, {"acknowledged sends late"}),
-        (2.0, 4000.0, {"handed messages over late"}),
+        (2.0, 3.0, None, set()),
+        (2.0, -1.0, None, set()),
+        (2000.0, 3.0, None, {"acknowledged sends late"}),
+        (2.0, 4000.0, None, {"handed messages over late"}),
+        (2.0, 1003.0, "1", set()),
+        (2.0, 4000.0, "1", {"handed delayed messages over late"}),
     ],
 )
 def test_a_broker_that_acknowledges_late_or_wakes_no_pull_is_invalid(
-    ack_ms: float, arrives_ms: float, kinds: set[str]
+    ack_ms: float, arrives_ms: float, level: str | None, kinds: set[str]
 ) -> None:
     builder = story()
     for number in range(20):
-        sent(builder, 70 + number, number, ack_ms, arrives_ms)
+        sent(builder, 70 + number, number, ack_ms, arrives_ms, level)
     sent(builder, 5, 99, 2.0, 9000.0)  # before every queue had its consumer
     verdict = builder.end(120).judged(CHECK)
     assert verdict.verdict is (Validity.INVALID if kinds else Validity.VALID)

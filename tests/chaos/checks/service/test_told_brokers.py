@@ -41,6 +41,16 @@ def test_a_heartbeat_says_what_its_consumer_is(said: dict[str, Any], found: list
     assert kinds(told) == found
 
 
+@pytest.mark.parametrize(("other", "found"), [(2, []), (1, [("consumer-1", "has its own clientId")])])
+def test_no_two_clients_have_one_client_id(other: int, found: list[tuple[str, str]]) -> None:
+    told = cluster(1, ("broker-a",), ("consumer-0", "consumer-1"))
+    for name, number in (("consumer-0", 1), ("consumer-1", other)):
+        told.at(0).event(name, "client_id", value={"client": f"127.0.0.1@consumer-0#{number}"})
+        told.event(name, "scheduled_task", f="x", duration_ms=0.0)
+    judged = wrong(judge(*told.end(100, 1.0).facts()))
+    assert [(one.subject, one.kind) for one in judged if "clientId" in one.kind] == found
+
+
 @pytest.mark.parametrize(("groups", "found"), [({"writers": "PRODUCER"}, []), ({}, ["names its group"]), (None, [])])
 def test_a_heartbeat_names_the_group_of_its_producer(groups: dict[str, str] | None, found: list[str]) -> None:
     """A broker that drops a client whose heartbeats name nobody is right."""
