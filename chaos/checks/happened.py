@@ -103,6 +103,7 @@ _ACTS: Mapping[str, str] = {
     "makes a retry topic": "{who} did not create {topic} at once when {who} read a heartbeat of a member of the group",
     "answered before it serves": "{who} did not answer a look-up of {client} with code 1 during waitSecondsForService",
     "refuses forbidden requests": "{who} accepted {request} that the permission or queues of {topic} at {who} forbid",
+    "refuses with its code": "{who} refused {request} of {topic} with another code than RocketMQ's brokers",
     "takes messages for its queues": "{who} refused sends to queues that {topic} had at {who}",
     "waits for a slave that is there": "{who} answered sends with code 12 (FLUSH_SLAVE_TIMEOUT), though no slave ran",
     "takes what it is sent": "{who} refused sends with code 14 (SERVICE_NOT_AVAILABLE), though {who} was a master",

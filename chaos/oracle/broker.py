@@ -206,6 +206,8 @@ def misregistered(world: World, broker: str, one: Request, name_server: str, had
         return ""
     if one.id_ not in world.ids_of(broker, one.at_ms - timers.R_ms, one.at_ms):
         return f"{does} an id that it does not have"
+    if node.implementation == OURS and one.said.get("cluster", world.cluster_of(broker)) != world.cluster_of(broker):
+        return f"{does} another clusterName than its own"
     timeout_ms = one.said.get("timeout_ms")
     if timers.profile is Profile.V5_X and timeout_ms and float(timeout_ms) != timers.E_ms:
         return "registers another heartbeatTimeoutMillis than its own"
@@ -217,6 +219,9 @@ def misregistered(world: World, broker: str, one: Request, name_server: str, had
     topics = one.said.get("topics")
     if is_slave(broker) or had is None or topics is None:
         return ""
+    in_units = world.of_kind("external") or world.run.get("scenario") == "up"  # their clients may set unitMode
+    if node.implementation == OURS and not in_units and any(row[3] for row in topics.values()):
+        return "registers a topicSysFlag, though no client has set unitMode"
     rows = {topic: (row[0], row[1], row[2]) for topic, row in topics.items()}
     is_its_own = had(one.said["version"][2], rows, one.at_ms)
     return "" if is_its_own else "registers other topics than it has at that data version"

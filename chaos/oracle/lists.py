@@ -9,6 +9,7 @@ N: a client asks each 120 s, a broker each 120 s (4.9) or 10 s (5.x).
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from ...remoting.top_addressing import CLIENT_PERIOD_S, FIRST_S, TASK, TIMEOUT_S, broker_period_s
 from ..topology import ADDRESS_SERVER
@@ -98,13 +99,14 @@ def must_have(world: World, node: str, name_server: str, from_ms: float, to_ms: 
     return all(name_server in one.entries for one in in_use(world, node, from_ms, to_ms))
 
 
-def changing(world: World) -> list[Stretch]:
-    """From each change of the served list until the last broker and client must have it."""
+def changing(world: World, *, only_growing: bool = False) -> list[Stretch]:
+    """From each change of the served list until the last broker and client must have it. `only_growing`: only of the
+    changes after which the list has a NameServer that it had not before, and that brokers may not have found yet."""
     nodes = [
         one.name for one in world.of_kind("broker", "slave", "producer", "consumer") if world.asks_for_list(one.name)
     ]
     return [
         Stretch(served.from_ms, max(due_ms(world, node, served) for node in nodes))
-        for served in world.served
-        if nodes and math.isfinite(served.from_ms)
+        for before, served in pairwise(world.served)
+        if nodes and not (only_growing and {*served.entries} <= {*before.entries})
     ]

@@ -425,6 +425,8 @@ class RoutesRead:
         """Topic, name and whether it may write rows (a master, or who acts for one) to when one first registered it."""
         self.unchanged: dict[str, list[tuple[float, Mapping[str, Sequence[int]], int]]] = defaultdict(list)
         """Name to when it registered which topics, and with which bits of their permissions, without a new version."""
+        self.deleted: set[tuple[str, str]] = set()
+        """Topic and name of the rows that a deletion (216) took out."""
         self.unknown: set[str] = set()
         """Topics whose rows nobody knows: registered without a broker (217), or of a name whose address leaves."""
 
@@ -481,6 +483,7 @@ class RoutesRead:
                         self.unknown.add(one.topic)
                     if not cluster or cluster in self._clusters[name]:
                         del self._rows[one.topic][name]
+                        self.deleted.add((one.topic, name))
                 self._touched.add(one.topic)
             case "REGISTER_TOPIC_IN_NAMESRV":
                 self.unknown.add(one.topic)

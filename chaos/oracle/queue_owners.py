@@ -29,6 +29,7 @@ from ..topology import node_of_client_id
 from .broker import CLIENT_SCAN_MS
 from .intervals import Stretch, without
 from .link import earliest_effect_ms, hung_brokers
+from .lists import changing
 from .quiet import aftermath_ms, brokers_joined, clients_began_ms, felt, harmful_to_deliveries, members_ms
 from .recorded import OURS, Fault
 from .time_outs import CLIENT_EXPIRED_MS, OFFSET_CALL_MS
@@ -328,6 +329,8 @@ def changes(world: World) -> list[Change]:
         found.append(Change(start_ms, end_ms + after_ms, _named(fault)))
         if not fault.loss(world.timers).closes and world.made_by(fault.target or fault.source) not in ("", OURS):
             found.append(_ghosts(world, end_ms, f"{_named(fault)} ended"))
+    lists = changing(world, only_growing=True)
+    found += [Change(start_ms, end_ms + after_ms, "the list of NameServers changed") for start_ms, end_ms in lists]
     return found + [Change(*joined, "a broker joined") for joined in brokers_joined(world, after_ms)]
 
 

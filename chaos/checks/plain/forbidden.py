@@ -10,7 +10,9 @@ but for ordered topics, forbids a send: only routes keep producers away (`Abstra
 Upstream of pulls: `PullMessageProcessor.processRequest`.
 
 Only a queue id from max(read, write) on is illegal. So a send to a lower queue id is not answered with SYSTEM_ERROR
-(5.x: INVALID_PARAMETER), also while a fault lasts.
+(5.x: INVALID_PARAMETER), also while a fault lasts. The code of a refusal decides whether a producer tries another
+broker: an illegal queue id is refused with SYSTEM_ERROR (5.x: INVALID_PARAMETER), a lacking permission with
+NO_PERMISSION.
 
 A master's store refuses nothing with SERVICE_NOT_AVAILABLE (14) that a slave's does, but stores nothing while its disk
 is full (`DefaultMessageStore.checkStoreStatus`). A SYNC_MASTER without a slave answers SLAVE_NOT_AVAILABLE (11), and
@@ -25,7 +27,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
-from ....remoting.codes import PERM_READ, ResponseCode
+from ....remoting.codes import PERM_READ, PERM_WRITE, ResponseCode
+from ....remoting.node.profile import Profile
 from ...arrow import pa, pc
 from ...oracle.intervals import Stretch, merged, without
 from ...oracle.recorded import NodeInfo
@@ -41,11 +44,14 @@ from .part import Part, Reading, Together, began_ms, floats, is_one_of
 SENDS, PULLS, TO_A_MASTER, WITHOUT_SLAVE = "sends", "pulls", "sends to a master", "sends without a slave"
 TO_A_FULL_DISK = "sends to a full disk"
 TO_ITS_QUEUES = "sends to its queues"
+CODES_OF_SENDS, CODES_OF_PULLS = "codes of refused sends", "codes of refused pulls"
 _WRONG_CODES = {
     TO_A_MASTER: (ResponseCode.SERVICE_NOT_AVAILABLE,),
     TO_ITS_QUEUES: (ResponseCode.SYSTEM_ERROR, ResponseCode.INVALID_PARAMETER),
     WITHOUT_SLAVE: (ResponseCode.FLUSH_SLAVE_TIMEOUT,),
 }
+_BEFORE = frozenset({ResponseCode.SYSTEM_BUSY, ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST})
+"""A broker refuses with these codes before the broker looks at the topic."""
 _CHANGES = ("update_topic", "update_config")
 
 
@@ -61,6 +67,8 @@ class Refusal(NamedTuple):
     from_queue: int
     stretch: Stretch
     to_queue: float = math.inf
+    codes: frozenset[ResponseCode] = frozenset()
+    """CODES_OF_SENDS, CODES_OF_PULLS: the codes with which the broker may refuse."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +85,7 @@ def forbidden(part: Part, world: World) -> Forbidden:
         rows = _asked(part, world, refusal)
         if len(rows):
             about = refusal.broker, refusal.topic, refusal.what
-            found.setdefault(about, []).append(_tally(rows, refusal.what))
+            found.setdefault(about, []).append(_tally(rows, refusal))
     return Forbidden({key: Tally.total(tallies) for key, tallies in found.items()})
 
 
@@ -122,6 +130,21 @@ def _refusals(control: Control, world: World) -> Iterator[Refusal]:
                     of_topic = broker.name, tuple(broker.addresses), topic
                     yield Refusal(*of_topic, SENDS, max(read, write), stretch)
                     yield Refusal(*of_topic, PULLS, read if perm & PERM_READ else 0, stretch)
+                    if broker in world.ours("broker"):
+                        yield from _with_codes(world, of_topic, (read, write, perm), stretch)
+
+
+def _with_codes(
+    world: World, of_topic: tuple[str, tuple[str, ...], str], has: tuple[int, int, int], stretch: Stretch
+) -> Iterator[Refusal]:
+    """What the broker refuses in that time, with the codes that RocketMQ has for it."""
+    read, write, perm = has
+    is_5x = world.timers.profile is Profile.V5_X
+    illegal = ResponseCode.INVALID_PARAMETER if is_5x else ResponseCode.SYSTEM_ERROR
+    of_sends = {illegal} if perm & PERM_WRITE else {illegal, ResponseCode.NO_PERMISSION}  # of an ordered topic
+    yield Refusal(*of_topic, CODES_OF_SENDS, max(read, write), stretch, codes=_BEFORE | of_sends)
+    code, from_queue = (illegal, read) if perm & PERM_READ else (ResponseCode.NO_PERMISSION, 0)
+    yield Refusal(*of_topic, CODES_OF_PULLS, from_queue, stretch, codes=_BEFORE | {code})
 
 
 def _of_its_queues(world: World, broker: NodeInfo, rows: Sequence[Row]) -> Iterator[Refusal]:
@@ -137,7 +160,7 @@ def _of_its_queues(world: World, broker: NodeInfo, rows: Sequence[Row]) -> Itera
 
 def _asked(part: Part, world: World, refusal: Refusal) -> pa.Table:
     """The answered requests that the broker read and answered in that time."""
-    is_send = refusal.what != PULLS
+    is_send = refusal.what not in (PULLS, CODES_OF_PULLS)
     rows = part.of(TRY if is_send else "pull", types=FORBIDDEN.types)
     senders = [node.name for node in world.of_kind("producer") if world.topic_of(node.name) == refusal.topic]
     is_of_topic = is_one_of(rows["node"], senders) if is_send else pc.equal(rows["topic"], refusal.topic)
@@ -153,8 +176,13 @@ def _asked(part: Part, world: World, refusal: Refusal) -> pa.Table:
     return rows.filter(is_within)
 
 
-def _tally(rows: pa.Table, what: str) -> Tally:
-    is_bad = is_one_of(rows["code"], _WRONG_CODES[what]) if what in _WRONG_CODES else pc.equal(rows["type"], "ok")
+def _tally(rows: pa.Table, refusal: Refusal) -> Tally:
+    if refusal.codes:
+        is_bad = pc.and_not(pc.not_equal(rows["type"], "ok"), is_one_of(rows["code"], tuple(refusal.codes)))
+    elif refusal.what in _WRONG_CODES:
+        is_bad = is_one_of(rows["code"], _WRONG_CODES[refusal.what])
+    else:
+        is_bad = pc.equal(rows["type"], "ok")
     bad = floats(rows.filter(is_bad)["time_ms"])
     return Tally(
         good=len(rows) - len(bad),

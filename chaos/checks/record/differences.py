@@ -123,15 +123,16 @@ def _of_rule(
             return REFUSED, f"{due_ids[id_]} had to stay"
     if not ids or row is None:
         return None
-    if due_row is not None and [*row] != [*due_row]:
+    is_back = due_row is None and (topic, name) in routes.deleted
+    if is_back or (due_row is not None and [*row] != [*due_row]):
         for at_ms, topics, keep in routes.unchanged.get(name, ()):
             sent = topics.get(topic)
             if read.start_ms <= at_ms <= read.end_ms and sent and _permitted(sent, keep) == [*row]:
-                is_of_perm = [*row[:2]] == [*due_row[:2]]
-                return UNCHANGED, f"permission {row[2]} instead of {due_row[2]}" if is_of_perm else ""
+                is_of_perm = due_row is not None and [*row[:2]] == [*due_row[:2]]
+                return UNCHANGED, f"permission {row[2]} instead of {due_row[2]}" if due_row and is_of_perm else ""
         masters = ((name, str(MASTER_ID), of.get(str(MASTER_ID), "")) for of in (ids, due_ids))
         may_be_writable = name not in routes.acting or routes.registered.intersection(masters)
-        if not may_be_writable and [*row] == _permitted(due_row, -1, PERM_WRITE):
+        if due_row is not None and not may_be_writable and [*row] == _permitted(due_row, -1, PERM_WRITE):
             return WRITABLE, ""
     by_slave_ms, by_writer_ms = (routes.offered.get((topic, name, may), math.inf) for may in (False, True))
     return (OF_SLAVE, "") if by_slave_ms <= read.end_ms < by_writer_ms else None

@@ -27,7 +27,15 @@ from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Reads, Section
 from ..findings import Rule, at_no_time, finding, rounded, verdict_by_counts
-from ..plain.forbidden import FORBIDDEN, TO_A_FULL_DISK, TO_A_MASTER, TO_ITS_QUEUES, WITHOUT_SLAVE
+from ..plain.forbidden import (
+    CODES_OF_PULLS,
+    CODES_OF_SENDS,
+    FORBIDDEN,
+    TO_A_FULL_DISK,
+    TO_A_MASTER,
+    TO_ITS_QUEUES,
+    WITHOUT_SLAVE,
+)
 from ..plain.part import Gathering
 from ..plain.slots import SLOTS, slots_of
 from ..record.shortfalls import Shortfall, asks_first, is_explained, lateness_of, lets_fail
@@ -38,6 +46,7 @@ NAME = "availability"
 FORBIDDEN_KIND, MASTER_KIND = "refuses forbidden requests", "takes what it is sent"
 QUEUES_KIND, WAIT_KIND = "takes messages for its queues", "waits for a slave that is there"
 FULL_KIND = "refuses messages while its disk is full"
+CODE_KIND = "refuses with its code"
 _TAKEN = (TO_A_MASTER, TO_ITS_QUEUES)
 _BELOW = "below the scenario's availability_floor"
 _FLOOR_ROW = (
@@ -102,9 +111,9 @@ def judge(tallied: Tallies, world: World) -> Verdict:
 CHECK = Check(
     name=NAME,
     says="every send, pull and route look-up succeeds unless a fault, or the recovery after it, explains the failure; "
-    "a broker refuses pulls that a permission forbids, and requests for queues that a topic lacks, but no send to a "
-    "queue that the topic has; a master refuses no send with code 14, but each while its disk is full; a SYNC_MASTER "
-    "without a slave answers no send with code 12",
+    "a broker refuses, with RocketMQ's code, pulls that a permission forbids, and requests for queues that a topic "
+    "lacks, but no send to a queue that the topic has; a master refuses no send with code 14, but each while its disk "
+    "is full; a SYNC_MASTER without a slave answers no send with code 12",
     group=Group.SERVICE,
     section=Section.OPERATIONS,
     is_of_the_whole=True,
@@ -131,6 +140,9 @@ def _forbidden(about: tuple[str, str, str], tally: Tally) -> Finding:
         kind, row = MASTER_KIND, "DefaultMessageStore.checkStoreStatus: a master's store takes messages"
     elif what == TO_ITS_QUEUES:
         kind, row = QUEUES_KIND, "msgCheck: only a queueId that the topic lacks is illegal"
+    elif what in (CODES_OF_SENDS, CODES_OF_PULLS):
+        kind, what = CODE_KIND, what.split()[-1]
+        row = "msgCheck, PullMessageProcessor: a refusal has code 16 (permission) or 1 (queueId; 5.x: 29)"
     elif what == WITHOUT_SLAVE:
         kind, row = WAIT_KIND, "CommitLog.handleHA: without a slave a SYNC_MASTER answers SLAVE_NOT_AVAILABLE"
     first_ms = tally.first_bad_ms or 0.0

@@ -29,7 +29,7 @@ from ...faults.process_faults import DISK_ACTIONS, Absent, Remove
 from ...oracle.link import RESUME_GRACE_MS
 from ...oracle.recorded import Fault
 from ...oracle.world import World
-from ...topology import ADMIN
+from ...topology import ADMIN, broker_name
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Reads, Section
 from ..findings import Rule, finding, verdict_by_counts
@@ -181,7 +181,7 @@ def _lacks(world: World, faults: Sequence[Fault], seen: Mapping[str, int], switc
         return "the fault began after the end of the run"
     if any(fault.ended_by_others for fault in faults):
         return "the process ran again before the harness resumed it: something else sent it SIGCONT"
-    for_good = all(isinstance(fault.kind, Remove) for fault in faults)
+    for_good = all(isinstance(fault.kind, Remove) or _replaced(world, fault) for fault in faults)
     if world.run.get("timeline") and not for_good and all(fault.end_ms > world.end_ms for fault in faults):
         return "the fault never ended"  # a run by a timeline heals every fault before it settles
     if not seen and faults[0].kind.shows_in_rows:
@@ -189,6 +189,12 @@ def _lacks(world: World, faults: Sequence[Fault], seen: Mapping[str, int], switc
     if used and not switches and all(_forces_a_switch(world, fault) for fault in faults):
         return "clients used the NameServer that the fault took away, and none chose another"
     return ""
+
+
+def _replaced(world: World, fault: Fault) -> bool:
+    """Whether a slave was made master in place of the process that the fault ended: the process stays away."""
+    switched = {broker_name(act.node) for act in world.acts if act.f == "switch" and act.node}
+    return fault.ends_process and fault.source in switched
 
 
 def _forces_a_switch(world: World, fault: Fault) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ....actors.broker.config import BrokerConfig
 from ....actors.broker.server import Broker
+from ....actors.broker.services import Refused
 from ....actors.namesrv.processor import Caller
 from ....actors.namesrv.server import NameServer
 from ....actors.namesrv.tables import Dropped
@@ -132,6 +133,22 @@ def broker_stores_in_queues_that_a_topic_lost(broker: Broker) -> None:
     @around(send.__self__, "checked")
     def checked_as_queue_0(checked: Any, connection: Any, request: Any, header: Any) -> Any:
         return checked(connection, request, replace(header, queue_id=0))
+
+
+@planted(BROKER_A, "topic-loses-queues", caught_by="availability")
+@in_its_parts
+def broker_refuses_with_the_code_of_5x(broker: Broker) -> None:
+    """a broker of 4.9 refuses sends to a queue that the topic has lost with code 29, not with code 1"""
+    send: Any = broker._processor._methods[RequestCode.SEND_MESSAGE_V2]
+
+    @around(send.__self__, "checked")
+    def checked_with_code_29(checked: Any, *about: Any) -> Any:
+        try:
+            return checked(*about)
+        except Refused as exc:
+            if exc.response.code == ResponseCode.SYSTEM_ERROR:
+                exc.response.code = ResponseCode.INVALID_PARAMETER
+            raise
 
 
 @planted(BROKER_A, "topic-loses-queues", caught_by="availability")

@@ -203,6 +203,23 @@ def broker_registers_its_time_out_in_seconds(broker: Broker) -> None:
 
 @planted(BROKER_A, "smoke", caught_by="routes_as_registered")
 @in_its_parts
+def broker_registers_another_cluster(broker: Broker) -> None:
+    """a broker registers another clusterName than its brokerClusterName"""
+    registers_with(broker, clusterName=lambda name: f"{name}-2")
+
+
+@planted(BROKER_A, "smoke", caught_by="routes_as_registered")
+@in_its_parts
+def broker_registers_unit_topics(broker: Broker) -> None:
+    """a broker registers its topics with topicSysFlag 1, though no client has set unitMode"""
+
+    @around(broker._registration, "as_permitted")
+    def as_of_a_unit(permitted: Callable[[TopicConfig], TopicConfig], topic: TopicConfig) -> TopicConfig:
+        return replace(permitted(topic), topic_sys_flag=1)
+
+
+@planted(BROKER_A, "smoke", caught_by="routes_as_registered")
+@in_its_parts
 def broker_makes_a_retry_topic_of_eight_queues(broker: Broker) -> None:
     """a broker creates retry topics with as many queues as an ordinary topic has"""
 

@@ -93,6 +93,19 @@ def name_server_writes_what_is_unchanged(server: NameServer) -> None:
     around(server.table, "_register_topics_4_9")(lambda register, registration, _: register(registration, True))
 
 
+@planted(NS_0, "registrations-of-no-rows", caught_by="routes_as_registered")
+@may_find("answers_are_true routes_converge")
+def name_server_adds_missing_topics(server: NameServer) -> None:
+    """a NameServer of 4.9 adds a broker's missing topics at each registration, as 5.x does, even deleted topics"""
+    table = server.table
+
+    @around(table, "_register_topics_4_9")
+    def register_what_is_missing(register: Any, registration: Registration, rewrite: bool) -> None:
+        name = registration.broker_name
+        missing = tuple(row for row in registration.rows if name not in table.topic_queue_table.get(row[0], {}))
+        register(registration if rewrite else replace(registration, rows=missing), True)
+
+
 @planted(NS_0, _SCENARIO, caught_by="done_by_hand")
 @may_find("routes_as_registered routes_converge")
 def name_server_deletes_no_topic(server: NameServer) -> None:

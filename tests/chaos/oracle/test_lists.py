@@ -4,6 +4,7 @@ import pytest
 
 from nemesrv.chaos.experiment.expectation import expected_world
 from nemesrv.chaos.oracle.lists import late_ms
+from nemesrv.chaos.oracle.queue_owners import quiet_for_groups
 from nemesrv.chaos.scenarios.loading import parse
 
 
@@ -26,3 +27,21 @@ def test_a_broker_whose_timer_thread_waits_for_a_name_server_that_hangs_asks_lat
     world = expected_world(parse(document, file="x.yaml")).world
     assert late_ms(world, "broker-a", world.served[1]) == 1000 * late_s
     assert late_ms(world, "producer-0", world.served[1]) == 123_000
+
+
+@pytest.mark.parametrize(("later", "is_disturbed"), [(["ns-0"], False), (["ns-1", "ns-0"], False), (["ns-2"], True)])
+def test_a_group_may_share_its_queues_anew_while_a_name_server_that_joined_the_list_may_lack_brokers(
+    later: list[str], is_disturbed: bool
+) -> None:
+    document = {
+        "cluster": {"name_servers": 3, "brokers": 2, "name_server_list": ["ns-0", "ns-1"]},
+        "timeline": [{"at_s": 200, "do": "name_server_list", "name_servers": later}],
+        "settle_s": 400,
+        "checks": ["queue_ownership"],
+    }
+    world = expected_world(parse(document, file="x.yaml")).world
+    changed_ms = world.served[1].from_ms
+    asked_ms = changed_ms + 123_000 + 33_000  # N + 3 s, then R + C: by then ns-2 has every broker
+    quiet = [(one.start_ms, one.end_ms) for one in quiet_for_groups(world)]
+    assert any(start_ms < asked_ms < end_ms for start_ms, end_ms in quiet) is not is_disturbed
+    assert any(start_ms < changed_ms + 300_000 < end_ms for start_ms, end_ms in quiet)

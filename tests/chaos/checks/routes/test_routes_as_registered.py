@@ -173,6 +173,23 @@ def test_a_broker_that_registers_another_time_out_than_it_has_is_guilty() -> Non
     assert registers("120") == ["registers another heartbeatTimeoutMillis than its own"]
 
 
+@pytest.mark.parametrize(
+    ("cluster_name", "flag", "wrong"),
+    [
+        ("DefaultCluster", 0, []),
+        ("OtherCluster", 0, ["registers another clusterName than its own"]),
+        ("DefaultCluster", 1, ["registers a topicSysFlag, though no client has set unitMode"]),
+    ],
+)
+def test_a_broker_registers_its_own_cluster_and_no_flag_of_units(
+    cluster_name: str, flag: int, wrong: list[str]
+) -> None:
+    topics = {"orders": [4, 4, 6, flag]}
+    said = {"version": [0, 0, 1], "topics": topics, "cluster": cluster_name, "timeout_ms": None, "acting": None}
+    builder = cluster(1, ("broker-a",)).at(1).read("ns-0", "REGISTER_BROKER", "broker-a", value={"registers": said})
+    assert [kind for who, kind in kinds(builder) if who == "broker-a"] == wrong
+
+
 def test_a_slave_that_unregisters_its_masters_id_is_guilty_and_somebody_by_hand_is_not() -> None:
     def unregisters(id_: int, *, by_hand: bool = False) -> list[tuple[str, str]]:
         builder = cluster(1, ("broker-a", "broker-a/1")).at(1).registers("ns-0", "broker-a")
@@ -338,6 +355,18 @@ def test_a_registration_of_an_unchanged_version_leaves_a_wiped_permission(
     shown(builder.read("ns-0", "WIPE_WRITE_PERM_OF_BROKER", "broker-a", address=None, broker_id=None), 20, perm=4)
     shown(builder.at(31).registers("ns-0", "broker-a", ORDERS, version), 31)
     assert kinds(builder) == wrong
+
+
+@pytest.mark.parametrize(("version", "wrong"), [(2, []), (1, [("ns-0", "queues of an old version")])])
+def test_a_registration_of_an_unchanged_version_brings_no_deleted_topic_back(
+    version: int, wrong: list[tuple[str, str]]
+) -> None:
+    builder = read((1, 1, MORE)).at(20)
+    builder.read("ns-0", "DELETE_TOPIC_IN_NAMESRV", topic="orders")
+    builder.event("admin", "admin", f="delete_topic", type="ok", target="ns-0", code=0, topic="orders", duration_ms=1)
+    builder.event("ns-0", "route", topic="orders", value=None)
+    shown(builder.at(31).registers("ns-0", "broker-a", MORE, version), 31)
+    assert [one for one in kinds(builder) if one[0] == "ns-0"] == wrong
 
 
 @pytest.mark.parametrize(("version", "wrong"), [(2, []), (1, [("ns-0", "address of an old version")])])

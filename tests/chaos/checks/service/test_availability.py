@@ -324,6 +324,37 @@ def test_a_broker_serves_no_queue_that_the_topic_lost_and_no_pull_of_what_may_no
 
 
 @pytest.mark.parametrize(
+    ("event", "at_s", "code", "profile", "kinds"),
+    [
+        ("send_attempt", 60, 1, "4.9", []),
+        ("send_attempt", 60, 29, "4.9", ["refuses with its code"]),
+        ("send_attempt", 60, 29, "5.x", []),
+        ("send_attempt", 60, 1, "5.x", ["refuses with its code"]),
+        ("send_attempt", 60, 2, "4.9", []),  # SYSTEM_BUSY
+        ("send_attempt", 5, 29, "4.9", []),  # nobody has changed the topic yet
+        ("pull", 60, 1, "4.9", []),
+        ("pull", 60, 16, "4.9", ["refuses with its code"]),
+        ("pull", 80, 16, "4.9", []),  # nobody may read it
+        ("pull", 80, 1, "4.9", ["refuses with its code"]),
+    ],
+)
+def test_a_broker_refuses_with_the_code_of_its_version(
+    event: str, at_s: float, code: int, profile: str, kinds: list[str]
+) -> None:
+    workload = {**WORKLOAD, "topic": "orders"}
+    told = cluster(clients=("producer-0", "consumer-0"), workload=workload, profile=profile)
+    for changed_s, queues, perm in ((0, 4, 6), (50, 2, 6), (70, 2, 2)):
+        value = {"read": queues, "write": queues, "perm": perm, "version": changed_s}
+        told.at(changed_s).event("broker-a", "topic", topic="orders", value=value)
+        if changed_s:
+            told.event("admin", "admin", f="update_topic", type="ok", target="broker-a", code=0, topic="orders")
+    about = {"broker_name": "broker-a", "address": address_of("broker-a"), "queue_id": 3, "code": code}
+    who, topic = ("producer-0", {}) if event == "send_attempt" else ("consumer-0", {"topic": "orders"})
+    told.at(at_s).event(who, event, type="fail", duration_ms=1.0, **about, **topic)
+    assert [one.more["kind"] for one in told.end(200).judged(CHECK).examples if one.over_ms] == kinds
+
+
+@pytest.mark.parametrize(
     ("at_s", "queue_id", "code", "expected"),
     [
         (30, 3, 1, Validity.INVALID),

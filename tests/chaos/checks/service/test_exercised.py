@@ -107,6 +107,19 @@ def test_without_faults_every_client_must_have_worked() -> None:
     assert verdict.examples[0].who == "consumer-0"
 
 
+@pytest.mark.parametrize(("switched", "expected"), [("broker-a/1", Validity.VALID), ("broker-b/1", Validity.UNKNOWN)])
+def test_only_a_master_whose_slave_was_made_master_may_stay_away(switched: str, expected: Validity) -> None:
+    builder = worked(timeline=["kill", "switch"], brokers=("broker-a", "broker-a/1", "broker-b", "broker-b/1"))
+    builder.at(100).fault(*KILL).at(101)
+    builder.event("ns-0", "broker_dropped", broker_name="broker-a", address=address_of("broker-a"))
+    builder.at(150).event("admin", "admin", f="switch", type="ok", fault_id="act-1", target=switched, duration_ms=5)
+    verdict = check(builder.end(300))
+    assert verdict.verdict is expected
+    assert [one.more["kind"] for one in verdict.examples if one.who == "broker-a"] == (
+        [] if expected is Validity.VALID else ["the fault never ended"]
+    )
+
+
 @pytest.mark.parametrize(("who", "expected"), [("broker-a/1", Validity.VALID), ("broker-b", Validity.UNKNOWN)])
 def test_a_wait_that_ran_out_shows_the_fault_of_the_link(who: str, expected: Validity) -> None:
     cut = ("f1", "black_hole", "toxiproxy", "broker-a/1", "broker-a")
