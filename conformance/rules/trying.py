@@ -239,11 +239,11 @@ def _waited_ms(tried: Try) -> float:
 def _calls_after_first_failure(watched: Watched) -> list[Try]:
     found = [one for one in tries(watched) if one.outcome is not TryOutcome.UNUSED]
     met = next((number for number, one in enumerate(found) if one.outcome in FAILURES), len(found))
-    if not any(one.outcome in ENDED_WITH_ANSWER for one in found[met:]):
-        return []  # it never got away from it, which other rules tell
+    away = next((at for at in range(met, len(found)) if found[at].outcome in ENDED_WITH_ANSWER), len(found))
     continued = {next_of_call(watched, found, number) for number in range(met, len(found))}
     since_ms = watched.at_work_ms or 0.0
-    return [one for one in found[met + 1 :] if one not in continued and one.began_ms >= since_ms]
+    # how long it stays at it, other rules tell
+    return [one for one in found[away:] if one not in continued and one.began_ms >= since_ms]
 
 
 @rules("one_dead", "silent", words=(NO_LOCK, "some", LOCK), by_time=True)

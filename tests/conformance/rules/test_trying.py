@@ -171,6 +171,12 @@ def test_who_meets_the_dead_one_of_two_at_every_look_up_is_locked() -> None:
     assert found("phase_lock", lucky, never_left).value == "none"
 
 
+def test_how_long_a_client_stays_at_the_dead_one_is_no_phase_lock() -> None:
+    story = Story("silent", for_s=130.0).ask("ns-1", 0.05).behave("ns-1", SILENT, 5.0).ask("ns-1", 30.0, code=None)
+    scanned = story.ask("ns-1", 60.0, code=None, closes_after_s=3.0).ask("ns-2", 90.0).ask("ns-2", 120.0).watched()
+    assert found("phase_lock", scanned).why == "0 of 2 look-ups with 3 NameServers met the dead one first"
+
+
 def unreachable(calls: int, *, answered_after: int | None = None, at_once: bool = False) -> Watched:
     """Sends that ask at two NameServers without a route; ns-0 drops SYNs from 5 s on.
 
