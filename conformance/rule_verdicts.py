@@ -151,8 +151,7 @@ def _of_all(
     """Return the worst client's verdict, with the results of all clients of the program. `why` says why the rule's
     situation was left out."""
     was_run = any(one.situation in rule.situations for of in clients.values() for one in of)
-    unseen = "too little was seen of this client, or it was another one's NameServer that failed"
-    why = why or f"{unseen if was_run else 'not run'}: {', '.join(rule.situations)}"
+    why = why or f"{_UNSEEN if was_run else 'not run'}: {', '.join(rule.situations)}"
     found = {name: _judge(rule, watched, profile, why) for name, watched in clients.items()}
     if len(found) == 1:
         return next(iter(found.values()))
@@ -176,12 +175,16 @@ def asked_for(
     ]
 
 
+_UNSEEN = "too little was seen of this client, or it was another one's NameServer that failed"
+
+
 def _badness(found: RuleVerdict) -> int:
-    """Sort key for verdicts, worst first. Clients that never met the situation, and rules left out, come last."""
+    """Sort key for verdicts, worst first. Clients that never met the situation come last, behind those that met it and
+    do not do what the rule measures."""
     if isinstance(found.measured, LeftOut):
-        return 5
+        return 6 if found.measured.why.startswith(_UNSEEN) else 4
     if found.measured.value is None and not found.measured.count:
-        return 4
+        return 5
     return [Validity.INVALID, Validity.UNKNOWN, Validity.VALID, None].index(found.verdict)
 
 

@@ -50,6 +50,8 @@ class Target(StrEnum):
     CLIENT = "the second process of the program"
 
 
+HANGS_S = 130.0
+"""So that the poll after 90 s is seen: a client may close what has not answered for 60 s (ons-client)."""
 AFTER_POLL_S = 110.0
 """Of a situation whose step waits for a poll: known clients poll each 30 s, and 60 s are to be seen after the step."""
 POLL_LIMIT_S = 42.0
@@ -129,9 +131,9 @@ class Situation:
     """Milliseconds are measured, so no other process may start meanwhile."""
 
 
-def _dies(name: str, says: str, behaviour: Behaviour) -> Situation:
+def _dies(name: str, says: str, behaviour: Behaviour, *, for_s: float = AFTER_POLL_S) -> Situation:
     steps = (SituationStep(5.0, Target.CHOSEN, behaviour, after_poll=True),)
-    return Situation(name, f"after a route poll the NameServer in use {says}", AFTER_POLL_S, steps)
+    return Situation(name, f"after a route poll the NameServer in use {says}", for_s, steps)
 
 
 def _chosen(name: str, says: str, behaviour: Behaviour, *, for_s: float = 75.0) -> Situation:
@@ -175,8 +177,8 @@ _ALL: tuple[Situation, ...] = (
     ),
     _dies("refused", "closes its connections and refuses new ones", REFUSES),
     _dies("syn_dropped", "closes its connections and drops SYNs", DROPS_SYNS),
-    _dies("black_hole", "answers nothing on its connections, and drops SYNs", BLACK_HOLE),
-    _dies("silent", "accepts and never answers", SILENT),
+    _dies("black_hole", "answers nothing on its connections, and drops SYNs", BLACK_HOLE, for_s=HANGS_S),
+    _dies("silent", "accepts and never answers", SILENT, for_s=HANGS_S),
     _chosen("closed", "closes its connections once", CLOSES_ONCE, for_s=130.0),  # who goes back after 60 s has done so
     _chosen("reset", "resets its connections once", RESETS_ONCE),
     _dies("closes_each", "closes each connection as soon as it is accepted", CLOSES_EACH),

@@ -114,11 +114,12 @@ class DialWatch:
                 "at_ns": int(at_ns),
                 "process": int(process),
                 "thread": int(thread),
+                "local": int(local),
             }:
                 scale = float(getattr(self._clock, "scale", 1.0))
                 at_ms = self._clock.monotonic_s() * 1000.0 - (time.monotonic_ns() - at_ns) / 1e6 * scale
                 self._heard_ms = at_ms = max(at_ms, self._heard_ms)  # both clocks are not read at one moment
-                self._dialled(Address(host, port), at_ms, process, thread if thread != process else None)
+                self._dialled(Address(host, port), at_ms, process, thread if thread != process else None, local or None)
             case {"not_started": int(number)}:
                 self.not_started = OSError(number, os.strerror(number))
                 self._told.set()
@@ -131,9 +132,11 @@ class DialWatch:
                     self._look_on()
                 self._told.set()
 
-    def _dialled(self, address: Address, at_ms: float, process: int, thread: int | None = None) -> None:
+    def _dialled(
+        self, address: Address, at_ms: float, process: int, thread: int | None = None, local: int | None = None
+    ) -> None:
         front = self._front_of(address)
-        self._see(Dialled(at_ms=at_ms, address=address, front=front, process=process, thread=thread))
+        self._see(Dialled(at_ms=at_ms, address=address, front=front, process=process, thread=thread, local=local))
         if front is not None:
             self._dialled_last_s = self._clock.monotonic_s()
             self._look_on()

@@ -4,7 +4,7 @@
     clientID   heartbeats have it: the number of clients in a process, at least one
     NameServer a client that is connected to a NameServer and goes on asking it has not connected to another one
                meanwhile, if the process has clients not yet seen; nor has it connected to the same one again
-    thread     each Java client connects from one thread of its own
+    thread     each Java client connects from one thread of its own, known by the port of the connection's client end
     topics     of several candidates, the client that asks for these topics
 
 Observations of a connection wait until the connection's client is known, and are then passed on in order. If two
@@ -131,6 +131,8 @@ class Instances:
                 self._in_vain(one)
             case Opened():
                 dials = [each for each in self._dials if each.front == one.front]
+                own = [each for each in dials if each.local == one.peer.port]
+                dials = own or [each for each in dials if each.local is None]
                 dialled = next(iter(dials), None)
                 if dialled is not None:
                     self._dials.remove(dialled)
@@ -178,7 +180,11 @@ class Instances:
     def _dialled(self, one: Dialled) -> None:
         if one.front is None:
             return
-        opened = self._undialled.pop(one.front, None)
+        opened = self._undialled.get(one.front)
+        if opened is not None and one.local in (None, opened.peer.port):
+            del self._undialled[one.front]
+        else:
+            opened = None
         if opened is not None and one.at_ms - opened.at_ms <= DIAL_SKEW_MS:
             if (held := self._held.get(opened.connection)) is not None:
                 held.seen.insert(0, one)

@@ -57,6 +57,8 @@ class Dialled:
     process: int
     thread: int | None = None
     """None: not seen, or the process's first thread, which makes all connects in languages without threads."""
+    local: int | None = None
+    """The port of the client's end; None: not seen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

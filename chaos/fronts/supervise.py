@@ -135,34 +135,33 @@ class Supervisor:
             return
         at_ns = time.monotonic_ns()
         number, thread, _flags, _nr, _arch, _ip, fd, address, length, *_rest = _NOTIF.unpack(raw)
-        process = thread
+        process, taken = thread, None
         try:
             process = _process_of(thread)
             seen = _address_in(thread, address, length)
-            if seen is not None and not self._is_dial(process, fd):
+            taken = None if seen is None else self._taken(process, fd)
+            if taken is not None and not _is_dial(taken):
                 seen = None
         except OSError:
             seen = None
         with contextlib.suppress(OSError):  # it is gone
             fcntl.ioctl(listener, _NOTIF_SEND, bytearray(struct.pack("=QqiI", number, 0, 0, _FLAG_CONTINUE)))
         if seen is not None:
-            self.tell(at_ns=at_ns, host=seen[0], port=seen[1], process=process, thread=thread)
+            local = 0 if taken is None or thread == process else _port_of(taken)
+            self.tell(at_ns=at_ns, host=seen[0], port=seen[1], process=process, thread=thread, local=local)
+        if taken is not None:
+            taken.close()
 
-    def _is_dial(self, process: int, fd: int) -> bool:
-        """Whether this is a new TCP connect: no datagram socket's, no second call on a non-blocking socket."""
+    def _taken(self, process: int, fd: int) -> socket.socket | None:
+        """Return the process's own socket; None if this sandbox does not give it."""
         theirs = self._libc.syscall(_SYS_PIDFD_OPEN, process, 0)
         if theirs < 0:
-            return True
+            return None
         try:
             ours = self._libc.syscall(_SYS_PIDFD_GETFD, theirs, ctypes.c_int(fd & 0xFFFFFFFF), 0)
         finally:
             os.close(theirs)
-        if ours < 0:
-            return True
-        with socket.socket(fileno=ours) as taken:
-            if taken.getsockopt(socket.SOL_SOCKET, socket.SO_TYPE) != socket.SOCK_STREAM:
-                return False
-            return taken.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == _TCP_CLOSE
+        return None if ours < 0 else socket.socket(fileno=ours)
 
     def run(self, child: int, listener: int | None) -> int:
         """Report and continue each connect() until all processes that CMD started have ended. Returns CMD's wait
@@ -191,6 +190,23 @@ class Supervisor:
                     self.answer(fd)
                 else:  # POLLHUP: nobody has the filter any more
                     poll.unregister(fd)
+
+
+def _is_dial(taken: socket.socket) -> bool:
+    """Whether this is a new TCP connect: no datagram socket's, no second call on a non-blocking socket."""
+    if taken.getsockopt(socket.SOL_SOCKET, socket.SO_TYPE) != socket.SOCK_STREAM:
+        return False
+    return taken.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == _TCP_CLOSE
+
+
+def _port_of(taken: socket.socket) -> int:
+    """Return the port that the kernel gives the socket as connect() begins; 0 if it was not seen within 1 ms."""
+    for _ in range(4):
+        with contextlib.suppress(OSError):
+            if port := int(taken.getsockname()[1]):
+                return port
+        time.sleep(0.00025)
+    return 0
 
 
 def _process_of(thread: int) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from ..situations import Watched
-from .lookups import ENDED_WITH_ANSWER, SKEW_MS, Try, TryOutcome, broken, label_in, tries
+from .lookups import ENDED_WITH_ANSWER, SKEW_MS, Try, TryOutcome, broken, goes_anywhere, label_in, tries
 from .rule import LeftOut, Measure, Measured, Rule, Samples
 
 LEFT, KEPT = "left", "kept"
@@ -76,6 +76,8 @@ NEVER = "never"
 
 
 def _leaves_within_s(watched: Sequence[Watched]) -> Measured:
+    if goes_anywhere(label_in(watched)):
+        return LeftOut(why="it draws a NameServer for each request, so chance decides when it draws another one")
     found = Samples("no process was at work when it happened")
     said: list[str] = []
     for one, since_ms, front, after in _broken(watched):

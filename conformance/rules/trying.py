@@ -48,6 +48,8 @@ TIME_OUT_TOLERANCE_S = 0.15
 _SILENT = ("silent", "black_hole", "one_dead")
 _DROPPED = ("syn_dropped", "black_hole", "one_unreachable")
 
+_NO_END = "the client neither closes a connection without an answer nor goes on elsewhere"
+
 rules = Rules()
 
 
@@ -169,8 +171,10 @@ def answer_timeout_s(watched: Sequence[Watched]) -> Measured:
             found.append((min(ends) - tried.asked_ms, _example(one, tried)))
     if of_first_calls and not lengths:
         return replace(_of_lengths(of_first_calls, ""), doubt=1.0, why="only its first call was without an answer")
-    if silent and not lengths:
-        return LeftOut(why="the client neither closes a connection without an answer nor goes on elsewhere")
+    kept = silent - len(lengths) - len(of_first_calls)
+    if kept and kept >= len(lengths):
+        some = f"{len(lengths)} of {kept + len(lengths)} look-ups without an answer ended: no time-out ends them"
+        return LeftOut(why=some if lengths else _NO_END)
     return _of_lengths(lengths, "no look-up was without an answer")
 
 
@@ -235,11 +239,11 @@ def _waited_ms(tried: Try) -> float:
 def _calls_after_first_failure(watched: Watched) -> list[Try]:
     found = [one for one in tries(watched) if one.outcome is not TryOutcome.UNUSED]
     met = next((number for number, one in enumerate(found) if one.outcome in FAILURES), len(found))
-    if not any(one.outcome in ENDED_WITH_ANSWER for one in found[met:]):
-        return []  # it never got away from it, which other rules tell
+    away = next((at for at in range(met, len(found)) if found[at].outcome in ENDED_WITH_ANSWER), len(found))
     continued = {next_of_call(watched, found, number) for number in range(met, len(found))}
     since_ms = watched.at_work_ms or 0.0
-    return [one for one in found[met + 1 :] if one not in continued and one.began_ms >= since_ms]
+    # how long it stays at it, other rules tell
+    return [one for one in found[away:] if one not in continued and one.began_ms >= since_ms]
 
 
 @rules("one_dead", "silent", words=(NO_LOCK, "some", LOCK), by_time=True)
@@ -260,14 +264,14 @@ def phase_lock(watched: Sequence[Watched]) -> Measured:
             if call.outcome in FAILURES:
                 examples.append(_example(one, call, name_servers=n))
     if not whole:
-        if any(tried.outcome in FAILURES for one in watched for tried in tries(one)):
-            if label.word == KEPT:
-                return LeftOut(why="it takes no turns: it stays at the dead NameServer, which other rules tell")
-            return Measured.undecided("no look-up followed the first that met the dead NameServer")
-        if not label.takes_turns and any(lookups(one) for one in watched):
-            count = sum(len(lookups(one)) for one in watched)
+        met = [any(tried.outcome in FAILURES for tried in tries(one)) for one in watched]
+        if any(met) and label.word == KEPT:
+            return LeftOut(why="it takes no turns: it stays at the dead NameServer, which other rules tell")
+        count = sum(len(lookups(one)) for one, is_met in zip(watched, met, strict=True) if not is_met)
+        if count and not label.takes_turns:  # who takes turns would have met it
             return Measured(value=NO_LOCK, count=count, why="it never met the dead NameServer")
-        return Measured.undecided("no look-up met the dead NameServer")
+        followed = "followed the first that met" if any(met) else "met"
+        return Measured.undecided(f"no look-up {followed} the dead NameServer")
     shares = {n: paying[n] / whole[n] for n in whole}
     counted = "; ".join(f"{paying[n]} of {whole[n]} look-ups with {n} NameServers" for n in sorted(whole))
     enough = [abs(share - 1 / (n - 1)) <= 0.25 for n, share in shares.items() if whole[n] >= 3]

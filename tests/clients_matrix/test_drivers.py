@@ -1,4 +1,5 @@
-"""Each client of the catalogue starts, sends and receives at our servers, and ends when it is told to."""
+"""Each client of the catalogue starts, sends and receives at our servers, and ends when it is told to; at Apache's
+servers with NEMESRV_INTEROP_SERVERS=apache."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from nemesrv.remoting.node.network import Address
-from tests.interop import programs
+from tests.interop.conftest import servers_of
 from tests.interop.programs import Program
 from tests.interop.waiting import ask, eventually
 
@@ -29,11 +30,12 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str]
         def of(profile: str) -> tuple[str, ...]:
             if profile not in running:
                 home = tmp_path_factory.mktemp(f"servers-{profile}")
-                both = [programs.name_server(f"ns-{i}", home / f"ns-{i}", profile=profile) for i in range(2)]
+                start_name_server, start_broker = servers_of(profile)
+                both = [start_name_server(f"ns-{i}", home / f"ns-{i}") for i in range(2)]
                 for program, _ in both:
                     stack.enter_context(program)
                 addresses = tuple(address for _, address in both)
-                broker, address = programs.broker("broker-a", home / "broker-a", addresses, "broker-a", profile=profile)
+                broker, address = start_broker("broker-a", home / "broker-a", addresses, "broker-a")
                 stack.enter_context(broker)
                 ask(addresses[0], lambda admin: admin.create_topic(Address.parse(address), TOPIC))
                 for each in addresses:

@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
+from nemesrv.conformance.rules.rule import LATE_S
 from nemesrv.remoting.codes import V4_9_8
 
 from .catalogue import CLIENTS
 from .install import ClientMissing, command
 
 LIMIT_S = 60.0
-"""What #7056 may take to be found, the start of everything included."""
+"""What #7056 may take to be found, the start of everything included, if this machine is not late meanwhile."""
 
 
 def found(
@@ -49,9 +50,10 @@ def test_7056_is_red_on_java_4_9_8_and_green_on_5_3_3_within_a_minute(
     name: str, measured: str, verdict: str, tmp_path: Path
 ) -> None:
     began_s = time.monotonic()
-    _document, rule = found(name, tmp_path, "failover")
+    document, rule = found(name, tmp_path, "failover")
+    took_s = time.monotonic() - began_s
     assert (rule["measured"], rule["verdict"]) == (measured, verdict), rule
-    assert time.monotonic() - began_s <= LIMIT_S
+    assert took_s <= LIMIT_S or document["late_ms"] >= 1000 * LATE_S, f"{took_s:.0f} s; {document['late_ms']} ms late"
 
 
 @pytest.mark.java

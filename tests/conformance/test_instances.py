@@ -1,9 +1,10 @@
 """A program with several clients in it: each is told apart, and judged by itself."""
 
-from nemesrv.chaos.fronts.behaviour import REFUSES
+from nemesrv.chaos.fronts.behaviour import DROPS_SYNS, REFUSES
 from nemesrv.chaos.verdict import Validity
 from nemesrv.conformance.instances import ONLY, clients_of
 from nemesrv.conformance.rule_verdicts import RuleVerdict, judge_all, profile_of
+from nemesrv.conformance.rules import LeftOut
 from nemesrv.conformance.situations import Watched
 from tests.conformance.story import Story, beats, together
 
@@ -70,3 +71,18 @@ def test_a_client_whose_name_server_was_not_the_one_that_fails_says_nothing_of_f
 
     program = together(leaves("a", "ns-0", "orders", 30.0), leaves("b", "ns-1", "trace", 31.0))
     assert len([one for of in clients_of([program]).values() for one in of]) == 1
+
+
+def test_a_rule_that_one_client_has_no_part_for_is_left_out_though_another_never_met_the_situation() -> None:
+    def one(name: str, front: str, topic: str) -> Story:
+        story = beats(Story("one_unreachable", name_servers=2, for_s=62.0), name, 1.0).ask(front, 0.05, topic=topic)
+        return story.behave("ns-0", DROPS_SYNS, 5.0).ask(front, 31.0, topic=topic)
+
+    met = one("a", "ns-1", "orders").close("ns-1", 32.0).dial("ns-0", 33.0, opens=False, gave_up_after_s=3.0)
+    program = together(met, one("b", "ns-1", "trace"))
+    (found,) = judge_all([program], None, ["timeouts_add"])
+    assert {name: each.measured.why for name, each in found.clients.items()} == {
+        "orders": "no call went on after a connect that took its whole time",
+        "trace": "no dial met dropped SYNs",
+    }
+    assert isinstance(found.measured, LeftOut)

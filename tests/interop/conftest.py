@@ -94,7 +94,7 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     need(age, tools(age))
     home = tmp_path_factory.mktemp(f"world-{age.version}")
     with ExitStack() as stack:
-        start_name_server, start_broker = _servers(profile)
+        start_name_server, start_broker = servers_of(profile)
         name_servers = []
         for name in ("ns-0", "ns-1"):
             program, address = start_name_server(name, home / name)
@@ -116,7 +116,7 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 Starts = Callable[..., tuple[Program, str]]
 
 
-def _servers(profile: str) -> tuple[Starts, Starts]:
+def servers_of(profile: str) -> tuple[Starts, Starts]:
     """What starts a NameServer and a broker: ours, or Apache's where NEMESRV_INTEROP_SERVERS=apache asks for them, to
     tell a fault of ours from what the clients do anywhere."""
     if os.environ.get("NEMESRV_INTEROP_SERVERS") != "apache":

@@ -21,7 +21,7 @@ def test_connects_are_seen_in_the_order_in_which_they_are_told() -> None:
     seen: list[Dialled | GaveUp] = []
     watch = DialWatch(seen.append, Jumping.starting_now(), lambda _address: None)
     for port in (1, 2, 3):
-        line = {"host": "127.0.0.1", "port": port, "at_ns": time.monotonic_ns(), "process": 1, "thread": 1}
+        line = {"host": "127.0.0.1", "port": port, "at_ns": time.monotonic_ns(), "process": 1, "thread": 1, "local": 0}
         watch._heard(line)
     watch.close()
     assert [one.address.port for one in sorted(seen, key=lambda one: one.at_ms)] == [1, 2, 3]

@@ -158,6 +158,22 @@ def test_of_two_java_clients_that_dial_one_front_at_once_no_thread_is_known() ->
     assert story.whose[3] == 1
 
 
+def test_the_port_of_its_end_says_which_thread_made_a_connection() -> None:
+    story = Story(clients=2)
+    for thread in (701, 702):
+        dialled = Dialled(at_ms=thread, address=PEER, front="ns-0", process=70, thread=thread, local=40_000 + thread)
+        story.instances.see(dialled)
+    for connection, thread in ((1, 702), (2, 701)):
+        peer = Address("127.0.0.1", 40_000 + thread)
+        story.instances.see(Opened(at_ms=800, front="ns-0", connection=connection, peer=peer, process=70))
+        story.asked(connection, "ns-0", 1, language="JAVA").asked(connection, "ns-0", 2, language="JAVA")
+    story.closed(1, "ns-0", 3).closed(2, "ns-0", 3)
+    story.instances.see(Dialled(at_ms=4_000, address=PEER, front="ns-1", process=70, thread=701))
+    story.opened(3, "ns-1", 70, 4).asked(3, "ns-1", 5, language="JAVA")
+    assert story.whose[3] == story.whose[2]
+    assert story.unclear() == [False, False]
+
+
 def test_two_that_have_done_the_same_and_asked_for_nothing_of_their_own_need_not_be_told_apart() -> None:
     story = Story(clients=2).opened(1, "ns-0", 70).opened(2, "ns-0", 70)
     for connection in (1, 2):

@@ -1,9 +1,12 @@
 """What makes a client leave its NameServer, on observations written by hand."""
 
+from dataclasses import replace
+
 import pytest
 
 from nemesrv.chaos.fronts.behaviour import CLOSES_EACH, CLOSES_ONCE, DROPS_SYNS, REFUSES, RESETS_ONCE, SILENT, Behaviour
 from nemesrv.chaos.fronts.observed import By
+from nemesrv.chaos.oracle.choosing.labels import EVERY, RANDOM, Label
 from nemesrv.chaos.verdict import Validity
 from nemesrv.conformance.rule_verdicts import judge_all, names, profile_of
 from nemesrv.conformance.rules import RULES, LeftOut
@@ -109,6 +112,12 @@ def test_refusals_that_nobody_sees_are_unknown_with_the_reason() -> None:
 def test_who_takes_turns_leaves_nobody() -> None:
     turns = Story("quiet").ask("ns-1", 0.05).ask("ns-2", 30.0).ask("ns-0", 60.0).ask("ns-1", 70.0).watched()
     measured = RULES["leaves_on_refused"].measure([turns, leaves("refused", REFUSES)])
+    assert isinstance(measured, LeftOut)
+
+
+def test_when_one_that_draws_for_each_request_draws_another_one_is_chance() -> None:
+    drawing = Label(word=RANDOM, steps=40, moved=20, odds={RANDOM: 1.0, EVERY: 0.0})
+    measured = RULES["leaves_within_s"].measure([replace(leaves("refused", REFUSES), label=drawing)])
     assert isinstance(measured, LeftOut)
 
 

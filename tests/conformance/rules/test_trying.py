@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from nemesrv.chaos.fronts.behaviour import BLACK_HOLE, CLOSES_ONCE, DROPS_SYNS, PASSES, REFUSES, SILENT
-from nemesrv.chaos.oracle.choosing.labels import EVERY, RANDOM, Label
+from nemesrv.chaos.oracle.choosing.labels import EVERY, MOVES, RANDOM, Label
 from nemesrv.chaos.verdict import Validity
 from nemesrv.conformance.rules import RULES, LeftOut
 from nemesrv.conformance.situations import Watched
@@ -58,6 +58,8 @@ def test_the_answer_time_out_ends_with_the_close_or_the_next_try() -> None:
     assert verdict("answer_timeout_s", 6.0, silent(waits_s=6.0, closes=False, goes_on=True)) is Validity.VALID
     kept = RULES["answer_timeout_s"].measure([silent(closes=False)])
     assert kept == LeftOut(why="the client neither closes a connection without an answer nor goes on elsewhere")
+    by_a_scan = RULES["answer_timeout_s"].measure([silent(closes=False), silent(waits_s=2.8)])
+    assert by_a_scan == LeftOut(why="1 of 2 look-ups without an answer ended: no time-out ends them")
 
 
 def first_call(waits_s: float) -> Watched:
@@ -161,6 +163,18 @@ def test_who_meets_the_dead_one_of_two_at_every_look_up_is_locked() -> None:
     assert found("phase_lock", one_dead(locked=True)).why == "4 of 4 look-ups with 2 NameServers met the dead one first"
     assert verdict("phase_lock", "none", one_dead(locked=False, polls=0)) is Validity.UNKNOWN
     assert verdict("phase_lock", "none", Story("one_dead", name_servers=2).watched()) is Validity.UNKNOWN
+    never_left = Story("silent").ask("ns-1", 0.05).behave("ns-1", SILENT, 5.0).ask("ns-1", 30.0, code=None).watched()
+    lucky = replace(
+        Story("one_dead", name_servers=2).ask("ns-1", 0.05).watched(),
+        label=Label(word=MOVES, steps=40, moved=5, odds={MOVES: 1.0}),
+    )
+    assert found("phase_lock", lucky, never_left).value == "none"
+
+
+def test_how_long_a_client_stays_at_the_dead_one_is_no_phase_lock() -> None:
+    story = Story("silent", for_s=130.0).ask("ns-1", 0.05).behave("ns-1", SILENT, 5.0).ask("ns-1", 30.0, code=None)
+    scanned = story.ask("ns-1", 60.0, code=None, closes_after_s=3.0).ask("ns-2", 90.0).ask("ns-2", 120.0).watched()
+    assert found("phase_lock", scanned).why == "0 of 2 look-ups with 3 NameServers met the dead one first"
 
 
 def unreachable(calls: int, *, answered_after: int | None = None, at_once: bool = False) -> Watched:
