@@ -38,5 +38,5 @@ def test_a_nodes_process_imports_its_program_and_what_records(tmp_path: Path) ->
     assert int(count) == len(topology.nodes) > 5
     assert theirs == ""
     rooms = {name.split(".")[2] for name in ours.split()}
-    assert rooms == {"experiment", "history"}, ours
+    assert rooms == {"arrow", "experiment", "history"}, ours
     assert "nemesrv.chaos.experiment.nodes" not in ours.split()
