@@ -304,7 +304,8 @@ def broker_loses_messages(broker: Broker) -> None:
         return Append(store.max_offset(messages[0].topic, messages[0].queue_id), tuple(range(len(messages))))
 
 
-@planted(BROKER_A, "broker-crash", caught_by="messages_delivered")
+@planted(BROKER_A, "quiet", caught_by="messages_delivered")
+@may_find("prompt_answers")
 def broker_halves_delays(broker: Broker) -> None:
     """a broker delivers a delayed message after half of the delay"""
 
@@ -315,7 +316,7 @@ def broker_halves_delays(broker: Broker) -> None:
         return append(messages, now_ms=now_ms)
 
 
-@planted(BROKER_A, "broker-crash", caught_by="messages_delivered")
+@planted(BROKER_A, "quiet", caught_by="messages_delivered")
 @in_its_parts
 def broker_forgets_delayed_messages(broker: Broker) -> None:
     """a broker stores delayed messages and never delivers the messages to their topic"""
