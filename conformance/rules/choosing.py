@@ -19,7 +19,7 @@ from ...chaos.oracle.choosing.machine import Step, Successions
 from ...chaos.oracle.choosing.orders import GIVEN, ORDERS, OWN, SHUFFLED, ListOrder, order_of
 from ...chaos.oracle.choosing.start_choice import ALPHA, POWER, p_value, smallest_bias
 from ..situations import SITUATIONS, Watched
-from .lookups import Try, TryOutcome, broken, free_steps, goes_anywhere, label_in, tries, walk
+from .lookups import Try, TryOutcome, broken, chosen, free_steps, goes_anywhere, label_in, tries, walk
 from .rule import LeftOut, Measured, Rules
 
 LEAVES = ("refused", "syn_dropped", "black_hole", "silent", "closed", "reset", "closes_each")
@@ -34,6 +34,7 @@ TIES_MAX = 5
 AGAIN = "the lost one again, then the next"
 ENOUGH = 1 / ODDS
 """An order, a fixed start and `next` are decided if chance looks like that no more often than this."""
+_NO_ORDER = "it turns to NameServers out of turn, which shows nothing of its list's order"
 NO_LIST = LeftOut(why="it does not go through a list: it turns to any NameServer at any request")
 
 rules = Rules()
@@ -53,13 +54,16 @@ def choices(watched: Watched, *, takes_turns: bool) -> list[list[str]]:
     A move to another NameServer without a failure begins a new list, because `sticky` reports such a move. For a client
     that takes turns, only a look-up that overlaps another look-up begins a new list.
     """
-    left = {b for a, b, tied in free_steps(watched) if (tied if takes_turns else a.front != b.front and not tied)}
+    left = {
+        b
+        for a, b, tied in free_steps(watched, takes_turns=takes_turns)
+        if (tied if takes_turns else a.front != b.front and not tied)
+    }
     parts: list[list[Try]] = [[]]
-    for one in tries(watched):
-        if one.outcome is not TryOutcome.UNUSED:
-            if one in left:
-                parts.append([])
-            parts[-1].append(one)
+    for one in chosen(watched, takes_turns=takes_turns):
+        if one in left:
+            parts.append([])
+        parts[-1].append(one)
     return [_told_once([one.front for one in part]) for part in parts]
 
 
@@ -71,7 +75,7 @@ def _with_ties_exchanged(watched: Watched) -> tuple[list[str], int] | None:
     """Return the client's choices after exchanges that bring all choices into turn, and the number of exchanges; None
     if no exchanges do this. An exchange swaps two neighbouring refused connects that began less than TIE_MS apart. Only
     exchanges near a choice out of turn are tried, because a client may reconnect 10,000 times."""
-    found = [one for one in tries(watched) if one.outcome is not TryOutcome.UNUSED]
+    found = [*chosen(watched)]
     n = len(watched.name_servers)
     for times in range(TIES_MAX + 1):
         since, wrong = _first_out_of_turn(found, n)
@@ -159,13 +163,15 @@ def list_order(watched: Sequence[Watched]) -> Measured:
         return NO_LIST
     orders = _orders(watched)
     if len(orders.in_turn) < len(orders.out):
-        return LeftOut(why="it turns to NameServers out of turn, which shows nothing of its list's order")
+        return LeftOut(why=_NO_ORDER)
     seen = orders.in_turn
     order = _order(watched, seen)
     starts = sum(one.situation == "starts" and first_choice(one) is not None for one in watched)
     count, examples = len(seen) + starts, [one.example(chosen=made[:8]) for one, made in seen]
     if not count:
         return Measured.undecided("no process chose a NameServer")
+    if orders.out and not any(order.odds.values()):
+        return LeftOut(why=_NO_ORDER)
     if not any(order.odds.values()):
         return Measured.undecided("what follows what changed within a process", count, examples=examples)
     p = order.odds[SHUFFLED] if order.word != SHUFFLED else None

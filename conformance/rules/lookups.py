@@ -214,6 +214,32 @@ def next_of_call(watched: Watched, found: Sequence[Try], number: int) -> Try | N
     return next((each for each in near if _goes_on(one, each, join_ms)), None)
 
 
+def chosen(watched: Watched, *, takes_turns: bool | None = None) -> Iterator[Try]:
+    """Yield the tries at NameServers that the client chose for a request: no connection without a request, and no
+    connect in vain beside which the client keeps the connection on which it last asked (as Rust's scan of them all). Of
+    a client that takes turns (default: by its label) each connect in vain is a choice."""
+    if takes_turns is None:
+        takes_turns = watched.label is not None and watched.label.takes_turns
+    last: Try | None = None
+    in_vain: list[Try] = []
+    for one in tries(watched):
+        if one.asked_ms is None:
+            in_vain += [] if one.outcome is TryOutcome.UNUSED else [one]
+            continue
+        if takes_turns or last is None or one.dialled or one.front != last.front:
+            yield from in_vain
+        yield one
+        last, in_vain = one, []
+    if (
+        takes_turns
+        or last is None
+        or any(
+            last.began_ms <= one.at_ms <= watched.stopping_ms for one in watched.of(Closed) if one.front == last.front
+        )
+    ):
+        yield from in_vain
+
+
 def lookups(watched: Watched, topic: str | None = None) -> list[Try]:
     """Return the tries that queried the route of `topic`; without `topic`, of any topic."""
     return [one for one in tries(watched) if one.asked_ms is not None and topic in (None, one.topic)]
@@ -225,9 +251,11 @@ def label_in(watched: Sequence[Watched]) -> Label:
     found = next((one.label for one in watched if one.label is not None), None)
     if found is not None:
         return found
-    label = label_of(walk(one) for one in watched)
+    label = label_of(walk(one, takes_turns=True) for one in watched)
+    if not label.takes_turns:
+        label = label_of(walk(one, takes_turns=False) for one in watched)
     if label.word is None and label.takes_turns:  # to whom an error code is no other reason to go elsewhere
-        return label_of(walk(one, coded=True) for one in watched)
+        return label_of(walk(one, takes_turns=True, coded=True) for one in watched)
     return label
 
 
@@ -236,16 +264,17 @@ def goes_anywhere(label: Label) -> bool:
     return label.takes_turns and label.odds[EVERY] <= ALPHA
 
 
-def walk(watched: Watched, *, coded: bool = False) -> Walk:
+def walk(watched: Watched, *, takes_turns: bool | None = None, coded: bool = False) -> Walk:
     """Return the client's steps from one NameServer to the next, if the first had answered and has not failed since.
     With `coded`, an error code counts as an answer. Steps of concurrent look-ups are `tied`: their order is unknown."""
     place = {front: number for number, front in enumerate(watched.name_servers)}
-    steps = free_steps(watched, ENDED_WITH_ANSWER if coded else (TryOutcome.ANSWERED,))
+    outcomes = ENDED_WITH_ANSWER if coded else (TryOutcome.ANSWERED,)
+    steps = free_steps(watched, outcomes, takes_turns=takes_turns)
     return len(place), [Step(place[a.front], place[b.front], tied=tied) for a, b, tied in steps]
 
 
 def free_steps(
-    watched: Watched, outcomes: Collection[TryOutcome] = (TryOutcome.ANSWERED,)
+    watched: Watched, outcomes: Collection[TryOutcome] = (TryOutcome.ANSWERED,), *, takes_turns: bool | None = None
 ) -> Iterator[tuple[Try, Try, bool]]:
     """Yield each try with one of `outcomes`, the next try, and whether other tries ran at the same time. A try is left
     out if the client then had a reason to leave the NameServer. A close by the client itself counts as a reason while
@@ -254,7 +283,7 @@ def free_steps(
     changes = [one for one in watched.seen if isinstance(one, Behaved | Closed | Happened)]
     times = [one.at_ms for one in changes]
     listed_ms = min((one.at_ms for one in watched.of(Happened) if one.what == NAME_SERVER_LIST), default=math.inf)
-    made = [one for one in tries(watched) if one.outcome is not TryOutcome.UNUSED and one.front in fronts]
+    made = [one for one in chosen(watched, takes_turns=takes_turns) if one.front in fronts]
     at_once = [a.ended_ms is None or b.began_ms < a.ended_ms for a, b in itertools.pairwise(made)]
     for number, (a, b) in enumerate(itertools.pairwise(made)):
         if a.outcome not in outcomes or a.ended_ms is None or a.ended_ms - a.began_ms > SLOW_MS:

@@ -246,6 +246,12 @@ def _calls_after_first_failure(watched: Watched) -> list[Try]:
     return [one for one in found[away:] if one not in continued and one.began_ms >= since_ms]
 
 
+def _stays_at_the_dead(watched: Watched) -> bool:
+    used = [one.outcome for one in tries(watched) if one.outcome is not TryOutcome.UNUSED]
+    met = next((at for at, outcome in enumerate(used) if outcome in FAILURES), len(used))
+    return met < len(used) and not ENDED_WITH_ANSWER & {*used[met:]}
+
+
 @rules("one_dead", "silent", words=(NO_LOCK, "some", LOCK), by_time=True)
 def phase_lock(watched: Sequence[Watched]) -> Measured:
     """how many look-ups after the first failure meet the dead NameServer first: with N NameServers 1 of N - 1, for a
@@ -253,6 +259,8 @@ def phase_lock(watched: Sequence[Watched]) -> Measured:
     label = label_in(watched)
     if goes_anywhere(label):
         return LeftOut(why="it takes no turns: it does not go through its list in order")
+    if label.word == KEPT and any(map(_stays_at_the_dead, watched)):
+        return LeftOut(why="it takes no turns: it stays at the dead NameServer, which other rules tell")
     paying: Counter[int] = Counter()
     whole: Counter[int] = Counter()
     examples = []
@@ -265,8 +273,6 @@ def phase_lock(watched: Sequence[Watched]) -> Measured:
                 examples.append(_example(one, call, name_servers=n))
     if not whole:
         met = [any(tried.outcome in FAILURES for tried in tries(one)) for one in watched]
-        if any(met) and label.word == KEPT:
-            return LeftOut(why="it takes no turns: it stays at the dead NameServer, which other rules tell")
         count = sum(len(lookups(one)) for one, is_met in zip(watched, met, strict=True) if not is_met)
         if count and not label.takes_turns:  # who takes turns would have met it
             return Measured(value=NO_LOCK, count=count, why="it never met the dead NameServer")

@@ -7,6 +7,8 @@
     ranges by chance            one of the values is in the other's range
     rebalances                  within one period of them
 
+    nothing                     in both for the same cause, as "a consumer ended by itself"
+
 A rule that one of the runs left undecided is told apart: nothing is known of it.
 """
 
@@ -63,6 +65,8 @@ def compared(one: Document, other: Document) -> Iterator[Pair]:
 
 def _compared(name: str, one: Mapping[str, Any], other: Mapping[str, Any], late_s: float) -> Pair:
     a, b = one["measured"], other["measured"]
+    if a is b is None and _cause(one) == _cause(other):
+        return Pair(rule=name, one=a, other=b, why="")
     if a is None or b is None:
         why = one["why"] if a is None else other["why"]
         return Pair(rule=name, one=a, other=b, why=why, is_undecided=True)
@@ -81,6 +85,10 @@ def _compared(name: str, one: Mapping[str, Any], other: Mapping[str, Any], late_
     )
     why = "" if chance or abs(a - b) <= apart else f"they may be {apart:.3g} {RULES[name].unit} apart"
     return Pair(rule=name, one=a, other=b, why=why)
+
+
+def _cause(rule: Mapping[str, Any]) -> str:
+    return str(rule["why"].partition(" (")[0])
 
 
 def _apart(name: str, value: float, late_s: float) -> float:

@@ -1,17 +1,22 @@
 """Clients that are wrong wherever they are put: INVALID by just the right rule, alone and as one of three of a program.
 
-In memory, on the virtual clock. Every day in the situations that show it; nightly in all.
+In memory, on the virtual clock, in the situations that show it; nightly as programs of their own in real time, too.
 """
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from nemesrv.chaos.verdict import Validity
 from nemesrv.conformance.rule_verdicts import RuleVerdict
+from nemesrv.conformance.rules import RULES
 from nemesrv.conformance.situations import SITUATIONS
 from nemesrv.conformance.stand import TOPIC
 from nemesrv.remoting.node.profile import Profile
+from tests.clients_matrix.catalogue import DRIVERS
 from tests.conformance.memory import Plant, put_through
 from tests.conformance.sabotage import (
     WRONG,
@@ -83,11 +88,21 @@ def test_three_right_clients_in_a_program_are_not_invalid(tmp_path: Path) -> Non
 
 @pytest.mark.nightly
 @pytest.mark.timeout(3_600)
+@pytest.mark.parametrize("beside", [0, 2])
 @pytest.mark.parametrize("wrong", WRONG, ids=[wrong.name for wrong in WRONG])
-def test_in_all_situations_too(wrong: Defect, tmp_path: Path) -> None:
-    situations = tuple(SITUATIONS) if wrong in QUICK else wrong.only  # a thousand starts take their time
-    verdicts = judged(tmp_path, situations, wrong.plant, starts=wrong.starts, **wrong.settings)
-    assert is_told(wrong, verdicts), invalid(verdicts)
+def test_as_a_program_of_its_own_it_is_invalid_by_the_right_rule(wrong: Defect, beside: int, tmp_path: Path) -> None:
+    shown = {name for name, rule in RULES.items() if {*rule.situations} <= {*wrong.only}} | {wrong.rule}
+    options = ("--profile", "java-5.3", "--profile-rocketmq", "5.x", "--rules", ",".join(shown))
+    numbers = ("--starts", str(wrong.starts), "--repeats", str(wrong.repeats), "--out", str(tmp_path / "run"))
+    words = (sys.executable, str(DRIVERS / "ours.py"), "5.x", wrong.name, str(beside))
+    conform = (sys.executable, "-m", "nemesrv.chaos", "conform", *options, *numbers, "--", *words)
+    done = subprocess.run(conform, capture_output=True, text=True, check=False)
+    rules = json.loads((tmp_path / "run" / "conform.json").read_text())["rules"]
+    found = {rule["rule"] for rule in rules if rule["verdict"] == "INVALID"}
+    assert {wrong.rule} <= found <= {wrong.rule} | wrong.may, done.stdout
+    of_clients = (rule["clients"].items() for rule in rules if "clients" in rule)
+    blamed = {name for of in of_clients for name, each in of if each["verdict"] == "INVALID"}
+    assert blamed <= {TOPIC}, done.stdout
 
 
 @pytest.mark.nightly

@@ -1,7 +1,9 @@
 """nemesrv's own client with its defaults, in the profile of the first argument: sends each 200 ms and push-consumes
 until SIGTERM or the end of stdin.
 
-python ours.py 4.9|5.x
+python ours.py 4.9|5.x [DEFECT [BESIDE]]
+
+DEFECT (tests/conformance/sabotage.py) makes it wrong in one way, and BESIDE right clients more are in its process.
 """
 
 from __future__ import annotations
@@ -12,89 +14,84 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Sequence
+import threading
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+sys.path.insert(0, str(Path(__file__).parents[3]))
+
 from nemesrv.actors.broker.config import parse_name_servers
-from nemesrv.clients.config import ProducerConfig
-from nemesrv.clients.consumer.config import ConsumerConfig
-from nemesrv.clients.consumer.consumer import DefaultMQPushConsumer
-from nemesrv.clients.producer.producer import DefaultMQProducer
-from nemesrv.remoting.errors import RocketMQError
-from nemesrv.remoting.message import Message, StoredMessage
+from nemesrv.conformance.situations import Role
+from nemesrv.remoting.codes import LanguageCode
 from nemesrv.remoting.node.network import Address
-from nemesrv.remoting.node.node import NodeContext
 from nemesrv.remoting.node.profile import Profile
 from nemesrv.remoting.node.this_machine import on_this_machine
+from tests.conformance.client import Client
 
 ROLE, TOPIC, GROUP = (
     os.environ.get("NEMESRV_ROLE", "producer"),
     os.environ["NEMESRV_TOPIC"],
     os.environ["NEMESRV_GROUP"],
 )
+PROFILE = Profile(sys.argv[1])
+DEFECT, BESIDE = (*sys.argv[2:], *("", "0")[len(sys.argv) - 2 :])
 
 
 def say(**event: Any) -> None:
     print(json.dumps(event), flush=True)
 
 
-def context(name: str) -> NodeContext:
-    return on_this_machine(f"{name}-{os.getpid()}", logging.getLogger(name))
+def say_of_messages(**event: Any) -> None:
+    if event["f"] != "started":
+        say(**event)
 
 
-def received(messages: Sequence[StoredMessage]) -> bool:
-    for each in messages:
-        say(f="received", id=each.body.decode(), queue=each.queue_id)
-    return True
-
-
-async def send(producer: DefaultMQProducer, number: str) -> None:
-    say(f="send", id=number)
-    try:
-        queue = (await producer.send(Message.create(TOPIC, number.encode(), keys=number))).queue
-        say(f="sent", id=number, type="ok", broker=queue.broker_name, queue=queue.queue_id)
-    except RocketMQError as exc:
-        say(f="sent", id=number, type="fail", error=str(exc))
-
-
-async def sending(producer: DefaultMQProducer) -> None:
-    count = 0
-    while True:
-        await send(producer, f"{os.getpid()}-{count}")
-        count += 1
-        await asyncio.sleep(0.2)
-
-
-async def main(profile: Profile) -> None:
-    loop, ending = asyncio.get_running_loop(), asyncio.Event()
-    loop.add_signal_handler(signal.SIGTERM, ending.set)
-    by_http = urlsplit(os.environ.get("NEMESRV_NAMESRV_HTTP", "")).netloc
-    place: Any = {"namesrv_addr": parse_name_servers(os.environ.get("NAMESRV_ADDR", "")), "profile": profile}
-    if by_http:
+def client(role: str, group: str = GROUP, tell: Any = say, **settings: Any) -> Client:
+    place: dict[str, Any] = {"name_servers": parse_name_servers(os.environ.get("NAMESRV_ADDR", ""))}
+    if by_http := urlsplit(os.environ.get("NEMESRV_NAMESRV_HTTP", "")).netloc:
         place["address_server"] = Address.parse(by_http)
-    running: list[DefaultMQProducer | DefaultMQPushConsumer] = []
-    if ROLE != "producer":
-        subscribed = ConsumerConfig(consumer_group=GROUP, subscriptions=((TOPIC, "*"),), **place)
-        running.append(DefaultMQPushConsumer(context("consumer"), subscribed, received))
-        await running[0].start()
-    tasks = [loop.run_in_executor(None, sys.stdin.read)]
-    tasks[0].add_done_callback(lambda _: ending.set())
-    if ROLE != "consumer":
-        producer = DefaultMQProducer(context("producer"), ProducerConfig(producer_group=GROUP, **place))
-        await producer.start()
-        running.append(producer)
-    say(f="started")
-    if ROLE != "consumer":
-        tasks.append(asyncio.create_task(sending(producer)))
+    own = {"topic": TOPIC, "group": group, "role": Role(role), "profile": PROFILE, "tell": tell, **settings}
+    made = Client(on_this_machine(f"{role}-{group}-{os.getpid()}", logging.getLogger(role)), **place, **own)
+    if int(BESIDE):  # Java's clients are told apart by the thread that connects
+        made.instance.remoting._endpoint.language = LanguageCode.JAVA
+    return made
+
+
+async def beside(number: int) -> None:
+    """One right client more, for ever."""
+    await client("consumer", f"{GROUP}-{number}", lambda **_event: None).start()
+    await asyncio.Event().wait()
+
+
+async def main() -> None:
+    loop, ending = asyncio.get_running_loop(), asyncio.Event()
+    if threading.current_thread() is threading.main_thread():
+        loop.add_signal_handler(signal.SIGTERM, ending.set)
+    loop.run_in_executor(None, sys.stdin.read).add_done_callback(lambda _: ending.set())
+    for number in range(int(BESIDE)):
+        threading.Thread(target=lambda number=number: asyncio.run(beside(number)), daemon=True).start()
+    if DEFECT:
+        from tests.conformance.sabotage import WRONG
+
+        wrong = next(each for each in WRONG if each.name == DEFECT)
+        running = [client(ROLE, **wrong.settings)]
+        wrong.plant(running[0])
+    elif ROLE == "both":
+        running = [client("consumer", tell=say_of_messages), client("producer")]
+    else:
+        running = [client(ROLE)]
+    for each in running:
+        await each.start()
     await ending.wait()
-    for task in tasks[1:]:
-        task.cancel()
     with suppress(TimeoutError):  # what hangs is left behind
         async with asyncio.timeout(1.5):
             await asyncio.gather(*(each.stop() for each in running), return_exceptions=True)
     os._exit(0)
 
 
-asyncio.run(main(Profile(sys.argv[1])))
+if int(BESIDE):  # each in a thread of its own, the first one too
+    threading.Thread(target=lambda: asyncio.run(main())).start()
+else:
+    asyncio.run(main())

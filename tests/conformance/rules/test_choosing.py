@@ -312,3 +312,11 @@ def test_no_machine_is_too_late_to_tell_which_one() -> None:
     out = Measured(value="out of turn", count=9)
     assert RULES["next"].judge(out, "the next", 2.0) is Validity.INVALID
     assert {name for name, rule in RULES.items() if rule.of_choice} == {"list_order", "start", "sticky", "next"}
+
+
+def test_a_scan_that_connects_in_vain_beside_the_connection_in_use_is_no_move() -> None:
+    story = Story("all_gone", for_s=195.0).ask("ns-1", 0.05)
+    for at_s in (30.0, 60.0, 90.0, 120.0, 150.0):
+        story.behave("ns-2", REFUSES, 1.0).dial("ns-2", at_s - 0.1, opens=False).ask("ns-1", at_s)
+    quiet = [polls(Story("quiet", for_s=100.0, number=n), "ns-1", 0.05, 30.0, 60.0, 90.0).watched() for n in range(9)]
+    assert found("sticky", *quiet, story.watched()).value == "kept"

@@ -44,6 +44,8 @@ def test_a_poll_that_waits_for_its_answer_comes_later_while_answers_are_slow() -
     assert verdict("poll_kind", "fixed delay", plain, delay) is Validity.VALID
     later_in_its_round = quiet(0.0, 32.0, 62.0, situation="slow")
     assert verdict("poll_kind", "fixed rate", plain, later_in_its_round) is Validity.VALID
+    after_a_send = quiet(1.2, 31.0, 62.0, 93.0, situation="slow")
+    assert verdict("poll_kind", "fixed delay", plain, after_a_send) is Validity.VALID
     once = quiet(0.0, situation="slow")
     assert verdict("poll_kind", "fixed rate", plain, once) is Validity.UNKNOWN
     assert isinstance(RULES["poll_kind"].measure([plain]), LeftOut)
