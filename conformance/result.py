@@ -95,7 +95,7 @@ class ConformResult:
     def client(self) -> str:
         """The program, with the language and version that its requests name."""
         cmd, asked = Path(self.plan.program.words[0]).name, self._asked
-        return cmd if asked is None else f"{cmd} ({asked.language or 'no language'}, version {asked.version})"
+        return cmd if asked is None else f"{cmd} ({asked.language or 'no language'}, MQVersion {asked.version})"
 
     @property
     def _asked(self) -> Asked | None:
@@ -303,6 +303,7 @@ def verdict_text(found: RuleVerdict) -> Text:
 
 def table(result: ConformResult) -> Table:
     against = f" compared with {result.profile}" if result.profile else ""
+    against += f", at servers of RocketMQ {result.plan.profile}"
     nothing = result.profile and not any(found.verdict for found in result.decided)
     said_ = f"{result.said} (the profile expects nothing of these rules)" if nothing else result.said
     rows = Table(title=Text(f"{result.client}{against}: {said_}"), title_justify="left", pad_edge=False)
@@ -322,13 +323,14 @@ def table(result: ConformResult) -> Table:
     return rows
 
 
-_SAY_HOW_FAR = ("start", "sticky")
-"""Rules whose reason says how small a deviation this number of starts or look-ups would have shown."""
+_SAY_MORE = ("start", "sticky", "leaves_within_s", "silent_broker_s", "refusing_broker_s", "unreachable_broker_s")
+"""Rules whose reason is shown though they are VALID: how small a deviation so many starts or look-ups would have shown,
+the time for each way in which a NameServer died, or for how long a broker was seen to be used."""
 
 
 def _with_why(found: RuleVerdict) -> str:
     text, why = measured_text(found), found.measured.why
-    is_plain = found.verdict is Validity.VALID and found.rule.name not in _SAY_HOW_FAR
+    is_plain = found.verdict is Validity.VALID and found.rule.name not in _SAY_MORE
     is_told = isinstance(found.measured, LeftOut) or why in ("", text) or is_plain
     return text if is_told else f"{text}; {why}"
 

@@ -34,7 +34,7 @@ def test_a_full_profile_of_a_client_takes_four_minutes_or_less_on_two_cores(star
 
 def test_what_is_fine_begins_when_all_others_have_started_where_that_takes_no_longer() -> None:
     names = [situation.name for situation, _ in planned(tuple(SITUATIONS.values()), 60, 1.0, 48, 2)[0]]
-    assert names[:8] == [*["all_gone"] * 5, "list_changes", "closed", "one_dead"]
+    assert names[:8] == [*["all_gone"] * 5, "list_changes", "black_hole", "silent"]
     assert names[-3:] == ["starts", "quiet", "slow"]
     assert names.count("starts") == 59
     slow_to_start = [situation.name for situation, _ in planned(tuple(SITUATIONS.values()), 60, 5.0, 48, 2)[0]]
