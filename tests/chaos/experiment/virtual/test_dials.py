@@ -16,7 +16,7 @@ from nemesrv.chaos.faults.link_faults import (
     Reset,
     SynDrop,
 )
-from nemesrv.chaos.faults.process_faults import Kill, Pause, Remove, Stop
+from nemesrv.chaos.faults.process_faults import Kill, Pause, PortTaken, Remove, Stop
 from nemesrv.remoting.errors import ConnectError
 
 from .two_clients import LINK, SERVER, End, World
@@ -112,7 +112,7 @@ def test_while_syns_are_dropped_what_is_connected_goes_on(world: World) -> None:
 
 ALL: list[Fault] = [
     Cut(), BlackHole(), Latency(latency_ms=200), Bandwidth(rate_kb_s=100), Reset(), PacketLoss(),
-    HalfOpen(), SynDrop(), Kill(), Stop(), Pause(), Remove(),
+    HalfOpen(), SynDrop(), Kill(), PortTaken(), Stop(), Pause(), Remove(),
 ]  # fmt: skip
 
 
