@@ -43,7 +43,8 @@ _STATES: Mapping[str, str] = {
     "must not use": "{who} sent to or pulled from {broker_topic} at {at}, {took} after {broker} was lost or left "
     "{who}'s routes",
     "committed at a slave": "{who} committed to slave {broker} until {end}, {took} after {who}'s route had the master",
-    "lasts as long as set": "{who} delayed the next pull of a queue by {took} ({delay}), as recorded at {end}",
+    "lasts as long as set": "{who} waited {took} before the next pull of a queue, not as long as set ({delay}); "
+    "recorded at {end}",
     "isolates as long as set": "{who} isolated a broker (sendLatencyFaultEnable) for {took}, until {end}",
     "must have left": "{who} kept {server} as NameServer until {end}, {took} after {server} was lost (or {who} had "
     "chosen {server}, if later)",
@@ -94,11 +95,12 @@ _ACTS: Mapping[str, str] = {
     "a client without its master": "{who} had no route with a living master of {broker_topic}",
     "id -1 for too long": "{who} listed {broker_topic} with brokerId -1 for longer than an election takes",
     "writable without a master": "{who} listed {broker_topic} as writable, though {broker} had no master",
-    "registered": "{who} listed {topic} wrongly, or not at all, after action {action} had registered {topic}",
-    "unregistered": "{who} listed {topic} after action {action} had unregistered {topic}",
-    "permission": "{who} did not list {topic} with the permission that action {action} had set",
-    "deleted": "{who} listed topic {topic} after action {action} had deleted {topic}",
-    "spared": "{who} removed more of {topic} from the table than action {action} had named",
+    "registered": "{who} listed {topic} wrongly, or not at all, after somebody had registered {topic} by hand "
+    "(action {action})",
+    "unregistered": "{who} listed {topic} after somebody had unregistered {topic} by hand (action {action})",
+    "permission": "{who} did not list {topic} with the permission that somebody had set by hand (action {action})",
+    "deleted": "{who} listed topic {topic} after somebody had deleted {topic} by hand (action {action})",
+    "spared": "{who} removed more of {topic} from the table than somebody had named by hand (action {action})",
     "one queue for a group": "{who} gave {topic}, a group's retry or dead-letter topic, more or less than 1 queue",
     "makes a retry topic": "{who} did not create {topic} at once when {who} read a heartbeat of a member of the group",
     "answered before it serves": "{who} did not answer a look-up of {client} with code 1 during waitSecondsForService",
@@ -108,9 +110,11 @@ _ACTS: Mapping[str, str] = {
     "waits for a slave that is there": "{who} answered sends with code 12 (FLUSH_SLAVE_TIMEOUT), though no slave ran",
     "takes what it is sent": "{who} refused sends with code 14 (SERVICE_NOT_AVAILABLE), though {who} was a master",
     "refuses messages while its disk is full": "{who} stored messages though its disk was full",
-    "comes back": "{who} had topic {topic} again after action {action} had deleted {topic}",
-    "the broker's topic": "{who} did not have topic {topic} with the queues or permission of action {action}",
-    "the broker's deleted topic": "{who} still had topic {topic} after action {action} had deleted {topic}",
+    "comes back": "{who} had topic {topic} again after somebody had deleted {topic} by hand (action {action})",
+    "the broker's topic": "{who} did not have topic {topic} with the queues or permission that somebody had set by "
+    "hand (action {action})",
+    "the broker's deleted topic": "{who} still had topic {topic} after somebody had deleted {topic} by hand "
+    "(action {action})",
     # a client's routes, and its NameServer
     "takes the answered route": "{who} did not use at once the route of {topic} with which {server} had answered",
     "sticky": "{who} changed (or connected again) to {server}, but the NameServer that {who} had chosen had not failed",
@@ -195,7 +199,8 @@ _ACTS: Mapping[str, str] = {
     "suggested a slave": "{who} told a consumer to pull from slave {slave}, though the consumer's route had the master",
     "sent to an unwritable queue": "{who} sent to a queue of {broker} that {who}'s route lacks, or forbids to write",
     "sent to a wrong queue": "{who} sent to a queue of {broker} that was not the next queue of {who}'s round-robin",
-    "tried again though stored": "{who} sent a message again, to {broker}, though a broker had stored the message",
+    "tried again though stored": "{who} sent a message to {broker} again, though a broker had answered that the "
+    "message was stored",
     "tried again on the same broker": "{who} sent a message again to {broker}, where the try before had failed",
     "reported as sent wrongly": "{who} reported a send to {broker} as sent, though no broker had acknowledged a try",
     "one try too many": "{who} sent a message again, to {broker}, after all 1 + retryTimesWhenSendFailed tries",
