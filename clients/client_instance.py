@@ -289,8 +289,9 @@ class MQClientInstance:
         return self.route_cache.broker_addr_table.get(broker_name, {}).get(MASTER_ID)
 
     def find_broker_address_in_subscribe(self, broker_name: str, broker_id: int) -> FindBrokerResult | None:
-        """Return the address of broker `broker_id`; None if no broker of that name has an address. If the id has no
-        address, the next id (only for a slave's id) and then any broker of the name is taken."""
+        """Return the address of broker `broker_id`; None if no broker of that name has an address. For a slave's id
+        without an address, the id + 1 is taken; if that has none either, or the id is the master's, any broker of the
+        name is taken."""
         addresses = self.route_cache.broker_addr_table.get(broker_name, {})
         slave = broker_id != MASTER_ID
         address = addresses.get(broker_id)

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 from ..verdict import Example, length, seconds, tenths
 
-_OBJECTS = "action", "broker", "call", "channel", "client", "delay", "request", "server", "slave", "task", "time_out"
+_OBJECTS = "action", "broker", "call", "channel", "client", "reason", "request", "server", "slave", "task", "time_out"
 _RECOVERED = "first good "
 _DIFFERED = "{who} and {server} had different routes{of_topic} {until}{because}"
 _OWNED = "{owners} owned queue {queue_id} of {broker_topic} at the same time {until}"
@@ -43,8 +43,8 @@ _STATES: Mapping[str, str] = {
     "must not use": "{who} sent to or pulled from {broker_topic} at {at}, {took} after {broker} was lost or left "
     "{who}'s routes",
     "committed at a slave": "{who} committed to slave {broker} until {end}, {took} after {who}'s route had the master",
-    "lasts as long as set": "{who} waited {took} before the next pull of a queue, not as long as set ({delay}); "
-    "recorded at {end}",
+    "lasts as long as set": "{who} put off the next pull of a queue for {took}, not for the time that is set for this "
+    "reason ({reason}); recorded at the time {end}",
     "isolates as long as set": "{who} isolated a broker (sendLatencyFaultEnable) for {took}, until {end}",
     "must have left": "{who} kept {server} as NameServer until {end}, {took} after {server} was lost (or {who} had "
     "chosen {server}, if later)",
@@ -95,12 +95,13 @@ _ACTS: Mapping[str, str] = {
     "a client without its master": "{who} had no route with a living master of {broker_topic}",
     "id -1 for too long": "{who} listed {broker_topic} with brokerId -1 for longer than an election takes",
     "writable without a master": "{who} listed {broker_topic} as writable, though {broker} had no master",
-    "registered": "{who} listed {topic} wrongly, or not at all, after somebody had registered {topic} by hand "
-    "(action {action})",
-    "unregistered": "{who} listed {topic} after somebody had unregistered {topic} by hand (action {action})",
-    "permission": "{who} did not list {topic} with the permission that somebody had set by hand (action {action})",
+    "registered": "{who} listed broker {named} wrongly, or not at all, after somebody had registered {named} by "
+    "hand (action {action})",
+    "unregistered": "{who} listed broker {named} after somebody had unregistered {named} by hand (action {action})",
+    "permission": "{who} did not list broker {named} with the permission that somebody had set by hand (action "
+    "{action})",
     "deleted": "{who} listed topic {topic} after somebody had deleted {topic} by hand (action {action})",
-    "spared": "{who} removed more of {topic} from the table than somebody had named by hand (action {action})",
+    "spared": "{who} removed more of {named} from the table than somebody had named by hand (action {action})",
     "one queue for a group": "{who} gave {topic}, a group's retry or dead-letter topic, more or less than 1 queue",
     "makes a retry topic": "{who} did not create {topic} at once when {who} read a heartbeat of a member of the group",
     "answered before it serves": "{who} did not answer a look-up of {client} with code 1 during waitSecondsForService",
@@ -138,7 +139,8 @@ _ACTS: Mapping[str, str] = {
     "not used in turn": "{who} sent to a queue of {broker_topic} more or less often than round-robin allows",
     "out of its route": "{who} sent to a queue of {broker_topic} that {who}'s route lacks, or forbids to write",
     "takes its own share": "{who} took other queues of {broker_topic} in a rebalance than {who}'s share{because}",
-    "first answered": "{broker} gave {who} an offset above 0 for a queue of {topic} without a committed offset",
+    "first answered": "{broker} answered {who} an offset above 0, not 0, for a queue of {topic} for which the group had "
+    "committed no offset",
     "answered no offset": "{broker} answered {who} that the group has no offset of a queue of {topic}, instead of 0",
     "first taken": "{who} began to read a queue of {broker_topic} beyond offset 0, though the group had committed no "
     "offset",
@@ -150,7 +152,7 @@ _ACTS: Mapping[str, str] = {
     "acknowledged without a slave": "{broker} (SYNC_MASTER) acknowledged {who}'s message ({topic}), which no slave has",
     "sent back after success": "{who} sent back a message of {broker_topic} that the listener of {who} had consumed",
     "received twice without a rebalance": "{who} received a message of {broker_topic} twice while {who} had the queue",
-    "committed, never received": "{who} committed beyond a message of {broker_topic} that the group did not receive",
+    "committed, never received": "{who} committed beyond a message of {broker_topic} that the group never received",
     "received without the queue": "{who} received a message of {broker_topic} after {who} had given the queue up",
     "received again": "{who} received a message of {broker_topic} again, though no rebalance or fault explains this",
     "queue taken at unknown time": "{who} received a message of {broker_topic} again; no row says when {who} took the "
@@ -158,9 +160,9 @@ _ACTS: Mapping[str, str] = {
     "lost": "{broker} lost a message of {topic} that {broker} had acknowledged to {who}",
     "not read": "no consumer received a message of {who} ({broker_topic}), and the queue's final read is incomplete",
     "forgotten at a start": "{who} lost, at a restart, a message of {topic} that {who} had acknowledged to {client}",
-    "committed past": "{who} committed an offset beyond a message of {broker_topic} that the group did not receive",
-    "committed before receipt": "{who} committed beyond a message of {broker_topic} that the group had not received",
-    "committed past too early": "{who} committed beyond a message of {broker_topic} that the group had not received",
+    "committed past": "{who} committed an offset beyond a message of {broker_topic} that the group never received",
+    "committed before receipt": "{who} committed beyond a message of {broker_topic} before the group received the message",
+    "committed past too early": "{who} committed beyond a message of {broker_topic} before the group received the message",
     "committed late": "{who} consumed a message of {broker_topic}, and committed the message's offset too late",
     "consumed, and not committed": "{who} consumed a message of {broker_topic} and did not commit the message's offset",
     "committed without the queue": "{who} committed for a queue of {broker_topic} after {who} had given the queue up",
@@ -371,7 +373,7 @@ def _words(e: Example, from_ms: float, measured_ms: float) -> Mapping[str, objec
 
 def _names(e: Example) -> Mapping[str, str]:
     of_topic = f" of {e.topic}" if e.topic else ""
-    named = {"who": e.who, "topic": e.topic, "of_topic": of_topic, "broker_topic": _about(e)}
+    named = {"who": e.who, "topic": e.topic, "named": e.topic, "of_topic": of_topic, "broker_topic": _about(e)}
     return named | dict.fromkeys(_OBJECTS, e.what)
 
 

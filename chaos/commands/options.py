@@ -167,7 +167,9 @@ def check_names(_context: click.Context, _parameter: click.Parameter, incomplete
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout instead of text.")
 
 
-full_option = click.option("--full", is_flag=True, help="Print a table row for every check, even for VALID checks.")
+full_option = click.option(
+    "--full", is_flag=True, help="Print a table row for every check that ran, also for VALID checks."
+)
 
 set_option = click.option(
     "--set",
@@ -187,7 +189,7 @@ implementation_option = click.option(
 engine_option = click.option(
     "--engine",
     type=click.Choice(["plain", "spark"]),
-    help="Judge the history with Spark, or with plain Python (at most 300,000 rows). Default: Spark if PySpark is "
+    help="Judge the history with Spark, or with plain Python (which refuses more than 300,000 rows). Default: Spark if PySpark is "
     "installed, else plain Python; for `nemesrv run` on the virtual clock, plain Python for up to 300,000 rows.",
 )
 

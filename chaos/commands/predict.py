@@ -21,8 +21,9 @@ def _kinds(_context: click.Context, _parameter: click.Parameter, incomplete: str
     "--fault",
     metavar="KIND",
     shell_complete=_kinds,
-    help="Predict recovery from this fault instead of SCENARIO's faults: crash, hang, power-off or another kind in "
-    "docs/predict.md; or kill, stop, pause, packet_loss, black_hole, latency or wipe_write_perm, as in a scenario.",
+    help="Predict recovery from one fault of this kind, in a cluster that the options describe; not together with "
+    "SCENARIO. KIND is crash, hang, power-off or another kind in docs/predict.md. A scenario's word for the fault is "
+    "also accepted, such as kill for crash or pause for hang.",
 )
 @click.option(
     "--for",

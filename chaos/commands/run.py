@@ -40,7 +40,8 @@ from .options import (
 @click.option(
     "--time-scale",
     type=Number(min=0, min_open=True, max=100),
-    help="How many times faster than real time RocketMQ's timers run (default: as the scenario says).",
+    help="How many times faster than real time RocketMQ's timers run (default: as the scenario says; without effect "
+    "on the virtual clock).",
 )
 @click.option(
     "--clock",

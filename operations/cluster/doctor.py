@@ -142,8 +142,8 @@ class Diagnosis:
 
     @property
     def lines(self) -> list[str]:
-        """Return the text that doctor prints about logs: the probable cause, the failed look-ups, all causes, and what
-        logs do not show."""
+        """Return the text that doctor prints about logs: the probable cause, the failed look-ups, the causes found for
+        these look-ups, and the failures that these logs do not explain."""
         failures = self.failures
         lines = [*filter(None, [self.partly]), *self.answer.told]
         lines += (_failed(self.logs, each) for each in failures[:FAILURES_SHOWN])
@@ -164,8 +164,8 @@ class Diagnosis:
 
     @property
     def json(self) -> str:
-        """Return the JSON object that doctor prints about logs: the probable cause, failed look-ups, all causes, and
-        what logs do not show."""
+        """Return the JSON object that doctor prints about logs: the probable cause, the failed look-ups, the causes
+        found for these look-ups, and the failures that these logs do not explain."""
         failures = [
             {
                 "client": each.client,

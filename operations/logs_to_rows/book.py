@@ -252,7 +252,8 @@ _EXACT_MS = 1_500.0
 
 
 class Became(NamedTuple):
-    """A change of a broker's id: the broker has `id` from the log line `line` on."""
+    """A broker's id according to its own log: the broker has `id` from the log line `line` on. A broker's first
+    `Became` is its first known id, and is no change."""
 
     source: Source
     line: Line

@@ -62,7 +62,8 @@ class Written(NamedTuple):
 
 
 def version_of(lines: Iterable[Line]) -> Written | None:
-    """Return the log's RocketMQ version; None if no line shows the version, or if lines contradict each other."""
+    """Return the log's RocketMQ version: the version that most lines state. If no line states a version, return the
+    versions that the wording of the lines allows; None if the wording shows nothing or contradicts itself."""
     exact: Counter[_Version] = Counter()
     first: dict[_Version, Line] = {}
     since: _Version = _FIRST
