@@ -27,9 +27,9 @@ from .world import PULL, bodies, send_header
 NOWHERE = "127.0.0.1:1"
 
 
-def started(directory: Path, *, properties: str = "", addresses: str = NOWHERE) -> subprocess.Popen[str]:
+def started(directory: Path, *, port: int = 0, properties: str = "", addresses: str = NOWHERE) -> subprocess.Popen[str]:
     config = directory / "broker.conf"
-    config.write_text(f"storePathRootDir={directory / 'store'}\nlistenPort=0\nbrokerIP1=127.0.0.1\n{properties}")
+    config.write_text(f"storePathRootDir={directory / 'store'}\nlistenPort={port}\nbrokerIP1=127.0.0.1\n{properties}")
     code = (
         f"import sys; from nemesrv.actors.broker.standalone import run; sys.exit(run({addresses!r}, {str(config)!r}))"
     )
@@ -37,8 +37,8 @@ def started(directory: Path, *, properties: str = "", addresses: str = NOWHERE) 
 
 
 @contextlib.contextmanager
-def running(directory: Path) -> Iterator[tuple[subprocess.Popen[str], Address]]:
-    process = started(directory)
+def running(directory: Path, port: int = 0) -> Iterator[tuple[subprocess.Popen[str], Address]]:
+    process = started(directory, port=port)
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
@@ -89,7 +89,7 @@ def test_a_signal_stops_it_cleanly(tmp_path: Path, number: signal.Signals) -> No
 
 
 def test_old_java_clients_send_at_the_vip_port_and_nobody_pulls_there(tmp_path: Path) -> None:
-    with running(tmp_path) as (_, address):
+    with running(tmp_path, free_port(-2)) as (_, address):
         sent, refused = asyncio.run(ask(address.vip_channel, send(b"old"), pull()))
         (pulled,) = asyncio.run(ask(address, pull()))
     assert (sent.code, refused.code) == (ResponseCode.SUCCESS, ResponseCode.REQUEST_CODE_NOT_SUPPORTED)
