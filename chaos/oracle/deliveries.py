@@ -112,10 +112,12 @@ def holdings(world: World, rows: Rows) -> dict[Queue, list[Holding]]:
 
 def delay_ms(world: World, broker: str, level: str) -> float | None:
     """For how long the broker keeps a message of this delay level; None where nobody can say: the due time is one of
-    the broker's wall clock, and a message may be lost or kept anew where another broker becomes the master."""
+    the broker's wall clock, a message may be lost or kept anew where another broker becomes the master, and nobody
+    knows which broker has a name that somebody registered by hand."""
     of_name = [node.name for node in world.of_kind("broker", "slave") if broker_name(node.name) == broker]
     if (
-        elects(world, broker)
+        not of_name
+        or elects(world, broker)
         or any(world.clocks.get(node) for node in of_name)
         or any(a.f == "switch" for a in world.acts)
     ):

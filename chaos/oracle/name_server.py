@@ -401,6 +401,8 @@ class RoutesRead:
         """Names with enableActingMaster."""
         self._rows: dict[str, dict[str, Sequence[int]]] = defaultdict(dict)
         self._live: dict[_Key, _Live] = {}
+        self._asked_ids: dict[tuple[str, _Key], int] = {}
+        """5.x: which id an unregistration names; the address may be that of another id, or of none."""
         self._leaving: list[tuple[float, str, _Key]] = []
         """5.x: since when, the name, and cluster and address: a thread of its own takes them out."""
         self._said_gone: set[tuple[str, str]] = set()
@@ -467,6 +469,7 @@ class RoutesRead:
                 cluster = one.said.get("cluster")
                 key = (str(cluster), one.address) if cluster else self._key(one.name, one.address)
                 self._leaving.append((one.at_ms, one.name, key))
+                self._asked_ids[one.name, key] = one.id_
             case "UNREGISTER_BROKER":
                 self._live.pop(self._key(one.name, one.address), None)
                 self.unregistered.add((one.name, one.address))
@@ -615,8 +618,10 @@ class RoutesRead:
         self._live.pop(key, None)
         ids = self._brokers.get(name, {})
         least = min(ids, default=MASTER_ID)
-        self._remove(name, [id_ for id_, at in ids.items() if at == key[1]])
-        if ids and least not in ids and name in self.acting:
+        leaves = [id_ for id_, at in ids.items() if at == key[1]]
+        asked = [self._asked_ids.pop((name, key))] if (name, key) in self._asked_ids else leaves
+        self._remove(name, leaves)
+        if ids and least in asked and name in self.acting:
             self.notices.append(Notice(self._at_ms, name, key[1], dict(ids)))
         if self._is_5 and name in self.acting and min(ids, default=MASTER_ID) != MASTER_ID:
             self._permit(name, keep=~PERM_WRITE, put=0)
