@@ -92,6 +92,8 @@ async def main() -> None:
 
 
 if int(BESIDE):  # each in a thread of its own, the first one too
-    threading.Thread(target=lambda: asyncio.run(main())).start()
+    first = threading.Thread(target=lambda: asyncio.run(main()))
+    first.start()
+    first.join()  # else the interpreter shuts down beside it
 else:
     asyncio.run(main())
