@@ -110,10 +110,11 @@ def holdings(world: World, rows: Rows) -> dict[Queue, list[Holding]]:
     return {queue: sorted(of) for queue, of in found.items()}
 
 
-def delay_ms(world: World, broker: str, level: str) -> float | None:
+def delay_ms(world: World, broker: str, level: str, acked_ms: float) -> float | None:
     """For how long the broker keeps a message of this delay level; None where nobody can say: the due time is one of
-    the broker's wall clock, a message may be lost or kept anew where another broker becomes the master, and nobody
-    knows which broker has a name that somebody registered by hand."""
+    the broker's wall clock, a message may be lost or kept anew where another broker becomes the master, nobody knows
+    which broker has a name that somebody registered by hand, and a broker whose disk is full stores nothing, no message
+    that becomes due either."""
     of_name = [node.name for node in world.of_kind("broker", "slave") if broker_name(node.name) == broker]
     if (
         not of_name
@@ -123,7 +124,10 @@ def delay_ms(world: World, broker: str, level: str) -> float | None:
     ):
         return None
     levels_ms = parse_delay_levels(str(world.setting(of_name[0], "messageDelayLevel")))
-    return float(levels_ms[min(int(level), len(levels_ms)) - 1])
+    kept_ms = float(levels_ms[min(int(level), len(levels_ms)) - 1])
+    due_ms = acked_ms + kept_ms
+    full = (disk.perhaps for disk in world.full_disks if broker_name(disk.broker) == broker)
+    return None if any(one.start_ms <= due_ms + PROMPT_MS and due_ms <= one.end_ms for one in full) else kept_ms
 
 
 class Dues:

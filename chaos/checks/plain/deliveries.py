@@ -198,7 +198,7 @@ def _delayed(sends: Sequence[Row], receipts: Sequence[Row], groups: Sequence[Ask
     for row in sorted(receipts, key=row_order):
         got[_message(row, QUEUE)].append(row)
     for send in sends:
-        kept_ms = delay_ms(world, send["broker_name"], send["f"])
+        kept_ms = delay_ms(world, send["broker_name"], send["f"], send["time_ms"])
         if kept_ms is None:
             continue
         due_ms, place = send["time_ms"] + kept_ms, {name: send[name] for name in (*QUEUE, "msg_key")}

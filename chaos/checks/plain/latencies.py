@@ -66,7 +66,7 @@ def delivery_times(
         from_ms, delayed = floats(sends["time_ms"]).copy(), np.flatnonzero(pc.is_valid(sends["f"]).to_numpy())
         for number in delayed:  # from when they are due on
             broker, level = (sends[name][int(number)].as_py() for name in ("broker_name", "f"))
-            kept_ms = delay_ms(world, broker, level) if world.made_by(broker) == OURS else None
+            kept_ms = delay_ms(world, broker, level, from_ms[number]) if world.made_by(broker) == OURS else None
             from_ms[number] += np.nan if kept_ms is None else kept_ms
         key = codes(pa.concat_tables([sends.select(["msg_key"]), receipts.select(["msg_key"])]), "msg_key")
         sent_ms = np.full(int(key.max()) + 1 if len(key) else 0, np.nan)

@@ -274,6 +274,7 @@ def _ends(
     from its own on."""
     least, most, first = np.zeros(len(pulls)), np.full(len(pulls), np.inf), np.full(len(pulls), np.inf)
     read = {(row.topic, row.broker_name, row.queue_id): row for row in part.control.rows("read_done")}
+    keeps_delayed = bool(world.workload.get("delayed_share"))
     asked = np.where(copied_ms > -np.inf, copied_ms, began_ms(pulls)) - world.timers.delivery_ms
     told = floats(pulls["time_ms"]) + world.timers.delivery_ms
     sent, acked, offsets = began_ms(sends), floats(sends["time_ms"]), floats(sends["offset"])
@@ -289,7 +290,7 @@ def _ends(
             if not elects(world, queue["broker_name"]):  # it may lose what was not copied
                 done = read.get((*queue.values(),))
                 times, ends = sent[of], offsets[of]
-                if done is not None:
+                if done is not None and not keeps_delayed:  # these are stored without a send, and during the read, too
                     times, ends = np.append(times, done.time_ms), np.append(ends, done.offset or 0)
                 most[here] = _lowest_later(times, ends, told[here], _boots(queue["broker_name"], part))
     return least, most, first
