@@ -51,6 +51,8 @@ from .world import World, once
 
 PROMPT_MS = 5_000.0
 """D. `PullRequestHoldService` looks at held pulls every 5 s, whatever woke them before."""
+STORES_AGAIN_MS = 10_000.0
+"""ScheduleMessageService.DELAY_FOR_A_PERIOD: after a message that could not be stored, its level waits so long."""
 PULL_MS = 31_000.0
 """What a pull that a fault swallowed may keep its queue waiting: its time-out of 30 s, and a pause of 1 s."""
 PAUSE_MS = 1_000.0
@@ -127,7 +129,8 @@ def delay_ms(world: World, broker: str, level: str, acked_ms: float) -> float | 
     kept_ms = float(levels_ms[min(int(level), len(levels_ms)) - 1])
     due_ms = acked_ms + kept_ms
     full = (disk.perhaps for disk in world.full_disks if broker_name(disk.broker) == broker)
-    return None if any(one.start_ms <= due_ms + PROMPT_MS and due_ms <= one.end_ms for one in full) else kept_ms
+    held = ((one.start_ms - PROMPT_MS, one.end_ms + STORES_AGAIN_MS) for one in full)
+    return None if any(from_ms <= due_ms <= to_ms for from_ms, to_ms in held) else kept_ms
 
 
 class Dues:
