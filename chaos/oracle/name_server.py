@@ -371,10 +371,13 @@ class Notice(NamedTuple):
     offline: str
     """The address that left; "" if one came."""
     ids: Mapping[int, str]
+    """Those that stay; without any, nobody is told."""
 
     def due(self) -> Iterator[tuple[str, str, str, str]]:
         """Whom the NameServer must tell, and what: the least id, its address, and who left
         (`RouteInfoManager.chooseBrokerAddrsToNotify`)."""
+        if not self.ids:
+            return
         least = min(self.ids)
         for id_, address in self.ids.items():
             if self.offline or id_ != least or len(self.ids) == 1:
@@ -621,7 +624,7 @@ class RoutesRead:
         leaves = [id_ for id_, at in ids.items() if at == key[1]]
         asked = [self._asked_ids.pop((name, key))] if (name, key) in self._asked_ids else leaves
         self._remove(name, leaves)
-        if ids and least in asked and name in self.acting:
+        if least in asked and name in self.acting:
             self.notices.append(Notice(self._at_ms, name, key[1], dict(ids)))
         if self._is_5 and name in self.acting and min(ids, default=MASTER_ID) != MASTER_ID:
             self._permit(name, keep=~PERM_WRITE, put=0)
