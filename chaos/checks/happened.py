@@ -139,8 +139,8 @@ _ACTS: Mapping[str, str] = {
     "not used in turn": "{who} sent to a queue of {broker_topic} more or less often than round-robin allows",
     "out of its route": "{who} sent to a queue of {broker_topic} that {who}'s route lacks, or forbids to write",
     "takes its own share": "{who} took other queues of {broker_topic} in a rebalance than {who}'s share{because}",
-    "first answered": "{broker} answered {who} an offset above 0, not 0, for a queue of {topic} for which the group had "
-    "committed no offset",
+    "first answered": "{broker} answered {who} an offset above 0, not 0, for a queue of {topic} for which the "
+    "group had committed no offset",
     "answered no offset": "{broker} answered {who} that the group has no offset of a queue of {topic}, instead of 0",
     "first taken": "{who} began to read a queue of {broker_topic} beyond offset 0, though the group had committed no "
     "offset",
@@ -161,8 +161,10 @@ _ACTS: Mapping[str, str] = {
     "not read": "no consumer received a message of {who} ({broker_topic}), and the queue's final read is incomplete",
     "forgotten at a start": "{who} lost, at a restart, a message of {topic} that {who} had acknowledged to {client}",
     "committed past": "{who} committed an offset beyond a message of {broker_topic} that the group never received",
-    "committed before receipt": "{who} committed beyond a message of {broker_topic} before the group received the message",
-    "committed past too early": "{who} committed beyond a message of {broker_topic} before the group received the message",
+    "committed before receipt": "{who} committed beyond a message of {broker_topic} before the group received the "
+    "message",
+    "committed past too early": "{who} committed beyond a message of {broker_topic} before the group received the "
+    "message",
     "committed late": "{who} consumed a message of {broker_topic}, and committed the message's offset too late",
     "consumed, and not committed": "{who} consumed a message of {broker_topic} and did not commit the message's offset",
     "committed without the queue": "{who} committed for a queue of {broker_topic} after {who} had given the queue up",

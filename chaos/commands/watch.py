@@ -34,7 +34,8 @@ def watch(name_servers: tuple[Address, ...], **asked: Any) -> None:
     nemesrv watch -n "10.0.0.1:9876;10.0.0.2:9876;10.0.0.3:9876" --metrics 9880
     nemesrv watch -n "10.0.0.1:9876;10.0.0.2:9876" --once        in a cron job: ends when the result is certain
 
-    Exit status with `--once`: 0 nothing is wrong, 1 something is wrong. Exit status 4: no NameServer answers the first reading.
+    Exit status with `--once`: 0 nothing is wrong, 1 something is wrong. Exit status 4: no NameServer answers the first
+    reading.
     """
     from ...operations.cluster.watch import run
 
