@@ -32,9 +32,9 @@ Clients of one language share a row if their words and the profile's numbers are
 highest value of these clients, and the sum of their measurements. A number for which the profile has no value is shared
 only by clients of the same profile. A row of `A to B` is about all clients from A to B in the first table.
 
-Each client was measured twice: words must be equal or allowed by the profile, times equal within the rule's tolerance,
-and counts may differ only by chance ([twice.py](../tests/clients_matrix/twice.py)). [Two runs](#two-runs) lists the
-differences of the two measurements; `nothing` there is a measurement that did not decide the rule.
+Each client was measured twice. Words must be equal, or the profile allows both. Times must be equal within the rule's
+tolerance. Counts may differ only by chance ([twice.py](../tests/clients_matrix/twice.py)). [Two runs](#two-runs) lists
+the differences of the two measurements; `nothing` there is a measurement that did not decide the rule.
 """
 
 BY_AGE = (
