@@ -112,7 +112,7 @@ class Unasked(Process):
             examined += 1
             if self._is_polled(call):
                 continue
-            moments = [call.began_ms - near_ms, *self._waited_ms(number)]
+            moments = [call.began_ms - near_ms, call.began_ms, *self._waited_ms(number)]
             if all(self._serves(call.row.topic or "", at_ms) for at_ms in moments) and not self._borrows(call):
                 wrong.append(call.began_ms)
         return examined, wrong

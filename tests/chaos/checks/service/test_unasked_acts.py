@@ -53,6 +53,10 @@ def test_a_look_up_between_polls_is_asked_for_by_nothing() -> None:
         pytest.param(
             look_up(holding(routed(story(), "broker-a"), "broker-b"), QUIET_S, 0.01), id="of a queue it holds"
         ),
+        pytest.param(
+            look_up(routed(routed(story(), "broker-a"), broker_b=[4, 4, 6, 0], at_s=QUIET_S - 0.01), QUIET_S, 0.01),
+            id="of a topic whose route lost its broker just before",
+        ),
     ],
 )
 def test_what_a_client_has_no_route_of_it_may_ask_for_at_any_time(told: HistoryBuilder) -> None:
