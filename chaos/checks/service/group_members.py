@@ -180,8 +180,8 @@ class Members(Process):
 
     def _heartbeats(self) -> Iterator[Finding]:
         """Rounds that missed a broker which the routes name: it handled no heartbeat, and the client had none that
-        failed there. A round that meets another one leaves it to that one, which may wait for each broker that hangs,
-        and for each that a slow link answers late."""
+        failed there. A round that meets another one leaves it to that one, which may have reached the broker before,
+        and may wait for each broker that hangs, and for each that a slow link answers late."""
         rounds = list(self._rounds())
         if not rounds or not self.control.rows("client_heartbeat"):
             return
@@ -227,8 +227,9 @@ class Members(Process):
             cap_ms = self.timers.lateness_cap_ms
             began_ms = run.began_ms - near_ms - (cap_ms if lag_ms is None else min(lag_ms, cap_ms))
             scheduled.append(Stretch(began_ms, run.ended_ms))
-            others_end_ms = (at_ms + longest_ms for at_ms in others if at_ms <= run.ended_ms <= at_ms + longest_ms)
-            yield _EACH, began_ms, began_ms, max([run.ended_ms, *others_end_ms])
+            met = [at_ms for at_ms in others if at_ms <= run.ended_ms <= at_ms + longest_ms]
+            from_ms, until_ms = min([began_ms, *met]), max([run.ended_ms, *(at_ms + longest_ms for at_ms in met)])
+            yield _EACH, began_ms, from_ms, until_ms
         for first in self.runs_of(REBALANCE)[:1]:
             if routes and routes[0] < first.began_ms:
                 yield _EACH, routes[0], self.start_ms, first.began_ms

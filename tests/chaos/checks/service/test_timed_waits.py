@@ -329,10 +329,13 @@ def test_a_round_that_meets_the_round_of_a_rebalance_waits_for_it_as_long_as_cal
     assert missed(heartbeats(told, 1, 31, 62.5, 91)) == wrong_
 
 
-def test_a_round_of_a_rebalance_may_wait_for_its_brokers_and_another_round_leaves_it_to_that_one() -> None:
+@pytest.mark.parametrize("reached_s", [60.6, 62.5])
+def test_a_round_of_a_rebalance_may_wait_for_its_brokers_and_another_round_leaves_it_to_that_one(
+    reached_s: float,
+) -> None:
     told = routed(0.02, "broker-a")
     told.at(60.5).event("consumer-0", "assigned", topic="orders", value=[["broker-a", 0]])
-    assert not missed(heartbeats(told, 0.05, 1, 31, 62.5, 91))
+    assert not missed(heartbeats(told, 0.05, 1, 31, reached_s, 91))
 
 
 @pytest.mark.parametrize(("heard_s", "wrong_"), [(2.5, 0), (3.5, 1)])
