@@ -40,6 +40,7 @@ from ..record.uses import (
     ran_out,
     slave_addresses,
 )
+from ..tolerance import tolerance
 from .part import (
     Part,
     Reading,
@@ -319,7 +320,8 @@ def _to_isolated(begun: pa.Table, control: Control, world: World) -> Iterator[Tr
 
 def _is_isolated(one: Try, control: Control, world: World) -> bool:
     """Whether it is at once, or need not be: its process ended."""
-    latest_ms = one.time_ms + world.timers.delivery_ms
+    lag_ms = control.lateness.largest(world, (one.node,), one.time_ms, one.time_ms)
+    latest_ms = one.time_ms + tolerance(world.timers, lag_ms, 1).valid_up_to_ms
     process = one.node, one.incarnation
     if latest_ms > min(world.ended_ms(*process), world.end_ms):
         return True

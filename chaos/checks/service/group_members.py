@@ -228,14 +228,19 @@ class Members(Process):
             began_ms = run.began_ms - near_ms - (cap_ms if lag_ms is None else min(lag_ms, cap_ms))
             scheduled.append(Stretch(began_ms, run.ended_ms))
             met = [at_ms for at_ms in others if at_ms <= run.ended_ms <= at_ms + longest_ms]
-            from_ms, until_ms = min([began_ms, *met]), max([run.ended_ms, *(at_ms + longest_ms for at_ms in met)])
-            yield _EACH, began_ms, from_ms, until_ms
+            from_ms = min([began_ms, *(at_ms for at_ms in met if self._is_under_way(at_ms, began_ms))])
+            yield _EACH, began_ms, from_ms, max([run.ended_ms, *(at_ms + longest_ms for at_ms in met)])
         for first in self.runs_of(REBALANCE)[:1]:
             if routes and routes[0] < first.began_ms:
                 yield _EACH, routes[0], self.start_ms, first.began_ms
         for at_ms in moved:
             if not any(one.start_ms <= at_ms <= one.end_ms for one in scheduled):
                 yield _MOVED, at_ms, at_ms, at_ms + longest_ms  # no row has the round's end
+
+    def _is_under_way(self, began_ms: float, at_ms: float) -> bool:
+        """Whether a broker had not handled the heartbeat of a round that began then."""
+        brokers = self._routed(at_ms, at_ms)
+        return any(not self.within(self._heard.get(broker, ()), began_ms, at_ms) for broker in brokers)
 
     def _with_waits(self, from_ms: float, until_ms: float) -> tuple[float, float]:
         """That time, and the calls that ran out one behind the other as it began and ended."""

@@ -251,7 +251,7 @@ def test_a_producer_sends_to_no_address_that_is_a_slave_in_its_routes(id_: str, 
 def test_each_try_that_failed_or_was_slow_isolates_its_broker_but_where_a_key_selects_the_queue(
     profile: str, ended: Any, address: str, isolates: bool, ordered: bool
 ) -> None:
-    def after(isolated_s: float | None, *, enabled: bool = True) -> list[Any]:
+    def after(isolated_s: float | None, *, enabled: bool = True, late_ms: float = 0) -> list[Any]:
         builder = story(latency_fault=enabled, ordered=ordered)
         builder.rows[0]["value"] |= {"profile": profile}
         tried(ended, builder=builder)
@@ -261,10 +261,12 @@ def test_each_try_that_failed_or_was_slow_isolates_its_broker_but_where_a_key_se
         if isolated_s is not None:
             of = {"broker_name": "broker-a", "duration_ms": 4.0, "value": {"failed": True, "isolation_ms": 1}}
             builder.at(20 + ended[2] + isolated_s).event("producer-0", "broker_isolated", f="isolated", **of)
+        builder.at(20).lag(late_ms, "producer-0", until_s=22)
         return [kind for kind in kinds(verdict(builder, end_s=900)) if kind == "not isolated"]
 
     wrong = ["not isolated"] if isolates and not ordered else []
     assert (after(0.0), after(None), after(1.0), after(None, enabled=False)) == ([], wrong, wrong, [])
+    assert after(1.0, late_ms=1000) == []
 
 
 def retried(builder: HistoryBuilder, *brokers: str, op_id: str = "o-r") -> HistoryBuilder:

@@ -329,13 +329,24 @@ def test_a_round_that_meets_the_round_of_a_rebalance_waits_for_it_as_long_as_cal
     assert missed(heartbeats(told, 1, 31, 62.5, 91)) == wrong_
 
 
-@pytest.mark.parametrize("reached_s", [60.6, 62.5])
-def test_a_round_of_a_rebalance_may_wait_for_its_brokers_and_another_round_leaves_it_to_that_one(
-    reached_s: float,
-) -> None:
+def test_a_round_of_a_rebalance_may_wait_for_its_brokers_and_another_round_leaves_it_to_that_one() -> None:
     told = routed(0.02, "broker-a")
     told.at(60.5).event("consumer-0", "assigned", topic="orders", value=[["broker-a", 0]])
-    assert not missed(heartbeats(told, 0.05, 1, 31, reached_s, 91))
+    assert not missed(heartbeats(told, 0.05, 1, 31, 62.5, 91))
+
+
+@pytest.mark.parametrize(("second_s", "wrong_"), [(62.5, 0), (60.7, 2)])
+def test_a_round_leaves_another_one_that_waits_for_a_broker_those_that_it_had_reached(
+    second_s: float, wrong_: int
+) -> None:
+    told = runs(cluster(1, ("broker-a", "broker-b"), ("consumer-0",)), HEARTBEAT, [1, 31, 61, 91])
+    told.at(0.02).learns("consumer-0", "broker-a", "broker-b")
+    told.at(60.5).event("consumer-0", "assigned", topic="orders", value=[["broker-a", 0]])
+    for at_s in (1, 31, 60.6, 91):
+        told.at(at_s).hears("broker-a", "consumer-0")
+    for at_s in (1, 31, second_s, 91):
+        told.at(at_s).hears("broker-b", "consumer-0")
+    assert missed(told) == wrong_
 
 
 @pytest.mark.parametrize(("heard_s", "wrong_"), [(2.5, 0), (3.5, 1)])
