@@ -26,7 +26,6 @@ from nemesrv.chaos.history.rows import to_table
 from nemesrv.chaos.history.schema import EVENTS, STAMPED, Row, arrow_schema, parquet_path
 from nemesrv.remoting.node.profile import Profile
 
-from .defects import defect_of
 from .recorded import LARGE_EVENTS, recorded, scenario_for
 
 SLICE_ROWS = 1_000_000
@@ -52,9 +51,9 @@ class Written(NamedTuple):
     rows: int
 
 
-def rows_of(events: int, seed: int, defect: str | None = None) -> list[Row]:
+def rows_of(events: int, seed: int) -> list[Row]:
     """The rows that `write` would write, in order, `value` decoded and nulls left out; for tests of some thousand."""
-    tables = [table for slice_ in _Run(events, seed, defect).slices(SLICE_ROWS) for table in slice_]
+    tables = [table for slice_ in _Run(events, seed).slices(SLICE_ROWS) for table in slice_]
     found = []
     for row in _in_order(tables).to_pylist():
         if row["value"] is not None:
@@ -68,7 +67,6 @@ def write(
     *,
     events: int,
     seed: int,
-    defect: str | None = None,
     profile: Profile = Profile.V4_9,
     slice_rows: int = SLICE_ROWS,
 ) -> Written:
@@ -76,7 +74,7 @@ def write(
 
     The same arguments write the same rows. Replaces what a run folder there had; OSError when the disk refuses.
     """
-    run, folder = _Run(events, seed, defect, profile), Path(out)
+    run, folder = _Run(events, seed, profile), Path(out)
     history = parquet_path(folder).parent
     history.mkdir(parents=True, exist_ok=True)
     if events <= ORDERED_ROWS:
@@ -99,11 +97,8 @@ def _in_order(tables: Iterable[pa.Table]) -> pa.Table:
 class _Run:
     """The recorded rows as columns, and how often each is there."""
 
-    def __init__(self, events: int, seed: int, defect: str | None, profile: Profile = Profile.V4_9) -> None:
-        planted = defect_of(defect)
+    def __init__(self, events: int, seed: int, profile: Profile = Profile.V4_9) -> None:
         rows: Sequence[Row] = recorded(events >= LARGE_EVENTS, seed, profile)
-        if planted is not None:
-            rows = planted.change(rows)
         of_messages = sum(row["event"] in MESSAGE_EVENTS for row in rows)
         copies = max(1, round((events - len(rows) + of_messages) / of_messages))
         rows = [_of_more(row, copies) for row in rows]

@@ -6,7 +6,6 @@ import pytest
 
 from nemesrv.clients.admin import AdminClient
 from nemesrv.remoting.bodies.route import ClusterInfo
-from nemesrv.remoting.errors import TopicNotExist
 
 from . import programs
 from .conftest import SERVERS, Apache, need
@@ -51,12 +50,6 @@ def test_the_route_that_mqadmin_prints_is_the_one_that_apache_gives(
         assert f'"brokerAddrs":{{0:"{apache.broker}"' in ours
 
 
-def test_a_missing_route_fails_with_apaches_own_words(apache: Apache, mqadmin: MQAdmin) -> None:
-    ours, theirs = (mqadmin("topicRoute", "-n", address, "-t", "nowhere") for address in _both(apache))
-    assert ours == theirs
-    assert "CODE: 17  DESC: No topic route info in name server for the topic: nowhere" in ours
-
-
 def test_topic_status_finds_the_java_broker_by_our_route(apache: Apache, mqadmin: MQAdmin, topic: str) -> None:
     ours, theirs = (mqadmin.ok("topicStatus", "-n", address, "-t", topic) for address in _both(apache))
     assert ours == theirs
@@ -70,50 +63,6 @@ def test_the_settings_have_apaches_names_and_defaults(apache: Apache, mqadmin: M
     assert {key: value for key, value in ours.items() if key not in own | {"configBlackList"}} == {
         key: value for key, value in theirs.items() if key not in own
     }
-
-
-def test_settings_are_updated_by_mqadmin_and_read_back(apache: Apache, mqadmin: MQAdmin) -> None:
-    server = ("-n", apache.our_name_server)
-    assert "success" in mqadmin.ok("updateNamesrvConfig", *server, "-k", "orderMessageEnable", "-v", "true")
-    assert settings(mqadmin.ok("getNamesrvConfig", *server))["orderMessageEnable"] == "true"
-    assert "success" in mqadmin.ok("updateNamesrvConfig", *server, "-k", "orderMessageEnable", "-v", "false")
-    refused = mqadmin("updateNamesrvConfig", *server, "-k", "kvConfigPath", "-v", "elsewhere")
-    assert "CODE: 16  DESC: Can not update config in black list." in refused
-
-
-def test_kv_configs_come_and_go_by_mqadmin(apache: Apache, mqadmin: MQAdmin) -> None:
-    entry = ("-s", "interop", "-k", "key")
-    for address in _both(apache):
-        assert "success" in mqadmin.ok("updateKvConfig", "-n", address, *entry, "-v", "a:4;b:4")
-    ours = ask(apache.our_name_server, lambda admin: admin.kv_config("interop", "key"))
-    assert ours == ask(apache.name_server, lambda admin: admin.kv_config("interop", "key")) == "a:4;b:4"
-    for address in _both(apache):
-        assert "success" in mqadmin.ok("deleteKvConfig", "-n", address, *entry)
-        assert "key" not in (ask(address, lambda admin: admin.kv_list("interop")))
-
-
-def test_write_permission_is_wiped_and_given_back_as_by_apache(apache: Apache, mqadmin: MQAdmin, topic: str) -> None:
-    printed = {}
-    for address in _both(apache):
-        server = ("-n", address)
-        wiped = mqadmin.ok("wipeWritePerm", *server, "-b", "java-b")
-        without = mqadmin.ok("topicRoute", *server, "-t", topic)
-        given = mqadmin.ok("addWritePerm", *server, "-b", "java-b")
-        printed[address] = [wiped.replace(address, ""), without, given.replace(address, "")]
-        assert "OK, " in wiped
-        assert '"perm":4' in without
-        assert '"perm":6' in mqadmin.ok("topicRoute", *server, "-t", topic)
-    assert printed[apache.our_name_server] == printed[apache.name_server]
-
-
-def test_a_deleted_topic_leaves_both_name_servers(apache: Apache, mqadmin: MQAdmin) -> None:
-    both = ";".join(_both(apache))
-    mqadmin.ok("updateTopic", "-n", both, "-b", apache.broker, "-t", "interop-short")
-    printed = mqadmin.ok("deleteTopic", "-n", both, "-c", "DefaultCluster", "-t", "interop-short")
-    assert "delete topic [interop-short] from NameServer success." in printed
-    for address in _both(apache):
-        with pytest.raises(TopicNotExist):
-            ask(address, lambda admin: admin.topic_route("interop-short"))
 
 
 @pytest.mark.nightly_but("5.x")

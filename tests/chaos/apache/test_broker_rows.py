@@ -242,3 +242,10 @@ def test_offsets_are_reset_by_consumers_where_the_broker_told_them_and_here_wher
         (2002, "by_consumers", {"2": 7}),
     ]
     assert seen.commits == [(1002, "reset", -1, 7)]
+
+
+def test_that_a_broker_is_up_its_log_says(seen: Seen) -> None:
+    text = "The broker[broker-a, 10.0.2.1:10911] boot success. serializeType=JSON and name server is 10.0.1.1:9876"
+    seen.rows.logged(1000, LINE + text)
+    seen.rows.end(2000)
+    assert seen.of("boot") == [(1000, {"value": {"learnt": "log"}})]

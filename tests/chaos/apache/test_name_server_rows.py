@@ -250,3 +250,12 @@ def test_polls_that_took_long_say_how_late_the_server_was(seen: Seen) -> None:
     seen.rows.polled(1250, 1950, None)
     seen.polled(2250)
     assert [(row.at_ms, row.fields["lag_ms"]) for row in seen.all if row.event == "timer_lag"] == [(2250, 700)]
+
+
+def test_a_permission_that_was_wiped_is_told_with_how_many_rows_lost_it(seen: Seen) -> None:
+    seen.opened(997, 1)
+    seen.asked(1000, 1, 205, brokerName="broker-a")
+    where: dict[str, Any] = {"front": "ns-0", "connection": 1, "opaque": 1, "body": b""}
+    seen.saw(Answered(at_ms=1002, code=0, fields={"wipeTopicCount": "2"}, **where))
+    seen.rows.end(2000)
+    assert seen.of("write_perm") == [(1002, {"wiped": 2, "learnt": "wire"})]

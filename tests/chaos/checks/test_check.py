@@ -79,9 +79,10 @@ def test_what_was_measured_is_said_in_words(check: str, measured: Mapping[str, o
 
 
 @pytest.mark.parametrize("check", CHECKS)
-def test_of_an_empty_history_every_check_is_unknown(check: str) -> None:
+def test_of_an_empty_history_every_check_is_unknown_and_says_why(check: str) -> None:
     verdict = HistoryBuilder().judged(CHECKS[check])
     assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
+    assert verdict.why
 
 
 @pytest.mark.parametrize("folder", GROUPS)

@@ -59,8 +59,3 @@ def test_a_client_that_stood_still_for_half_of_the_time_is_not_judged_by_how_lon
 def test_a_client_that_nobody_answers_may_keep_its_route() -> None:
     """That it asks is timers_kept's, and that it leaves the broker is dead_brokers_avoided's."""
     assert check(crashed().end(140)).verdict is Validity.VALID
-
-
-def test_a_history_in_which_no_client_took_a_route_is_unknown() -> None:
-    verdict = check(cluster(clients=(CLIENT,)).end(90))
-    assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)

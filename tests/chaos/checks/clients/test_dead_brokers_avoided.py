@@ -1,13 +1,9 @@
 """dead_brokers_avoided over hand-written histories."""
 
-from itertools import compress
-
 import pytest
 
 from nemesrv.chaos.checks.clients.dead_brokers_avoided import CHECK, judge
-from nemesrv.chaos.checks.plain.verdicts import COUNTED_ONLY, in_memory
 from nemesrv.chaos.checks.record.broker_uses import BrokerUses, Use, Uses
-from nemesrv.chaos.history.rows import to_table
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import KILL, PAUSE, HistoryBuilder, address_of, cluster, example
 
@@ -104,11 +100,6 @@ def test_a_use_is_late_by_no_more_than_timers_fired_late(lag_ms: float, expected
     late = Uses(after=2, late=1, last_ms=135_000, worst=Use(*use), last=Use(*use), lag_ms=lag_ms)
     verdict = judge(BrokerUses({PRODUCER: late}), world)
     assert (verdict.verdict, verdict.violations) == (expected, int(expected is Validity.INVALID))
-
-
-def test_without_a_lost_broker_nothing_is_examined() -> None:
-    verdict = send(cluster(clients=("producer-0",)), 50, "broker-a").end(100).judged(CHECK)
-    assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
 
 
 def test_a_client_that_did_nothing_after_the_window_proves_nothing() -> None:
@@ -233,18 +224,3 @@ def test_a_consumer_pulls_from_none_after_the_rebalance_that_knew_its_queues(
     for at_s, broker in ((139, "broker-a"), (150, "broker-a"), (151, "broker-b")):
         pull(builder, at_s, broker, address=address_of(broker))
     assert builder.end(200).judged(CHECK).verdict is expected
-
-
-def test_the_uses_of_two_parts_of_a_history_add_up_to_those_of_the_whole() -> None:
-    builder = crash(last_send_s=150, last_pull_s=149)
-    whole, world = in_memory(to_table(builder.rows))
-    parts = []
-    for is_late in (False, True):
-        is_there = [row["event"] not in COUNTED_ONLY or (row["time_ms"] > 155_000) is is_late for row in builder.rows]
-        part, _ = in_memory(to_table([*compress(builder.rows, is_there)]))
-        parts.append(CHECK.facts(part, world))
-    early, late = parts
-    all_of_it = CHECK.facts(whole, world)
-    assert early.plus(late) == all_of_it
-    assert judge(all_of_it, world) == judge(early.plus(late), world)
-    assert all_of_it.of[PRODUCER].worst == Use(20_000.0, 150_000.0, "orders", "op-150")

@@ -6,7 +6,6 @@ import pytest
 
 from nemesrv.chaos.checks.clients.living_are_used import CHECK
 from nemesrv.chaos.checks.plain.uses import ELSEWHERE
-from nemesrv.chaos.checks.record.uses import BrokerShares, Read, Segment
 from nemesrv.chaos.oracle.time_outs import POLL
 from nemesrv.chaos.reports.sentences import measured_sentences
 from nemesrv.chaos.verdict import Validity, Verdict
@@ -520,23 +519,6 @@ def test_who_suggests_a_slave_to_consumers_is_guilty_of_what_they_pull_there() -
 def test_with_broadcasting_every_consumer_reads_all() -> None:
     found = verdict(reading(story(("consumer-0", "consumer-1"), broadcasting=True)))
     assert (found.verdict, {example.who for example in found.examples}) == (Validity.INVALID, {"consumer-1"})
-
-
-def test_where_nothing_was_sent_or_read_it_is_unknown() -> None:
-    found = verdict(cluster())
-    assert (found.verdict, found.examined) == (Validity.UNKNOWN, 0)
-    assert found.why == "no producer sent round-robin, no send was tried again, and no queue had to be read"
-
-
-def test_the_uses_of_two_parts_are_those_of_the_whole() -> None:
-    segment, read = Segment("producer-0", 0, "orders", 2000.0), Read("consumer-0", "orders", "broker-a", 0)
-    one = BrokerShares(sends={segment: {RING[0]: 3}}, retries=1, reads={read: {4: 1}})
-    other = BrokerShares(
-        sends={segment: {RING[0]: 2, RING[1]: 1}}, failed={("producer-0", 0.0): 1}, reads={read: {5: 2}}
-    )
-    whole = one.plus(other)
-    assert whole.sends == {segment: {RING[0]: 5, RING[1]: 1}}
-    assert whole.reads == {read: {4: 1, 5: 2}}
 
 
 def test_all_kinds_together_are_each_counted() -> None:

@@ -213,11 +213,6 @@ def test_first_choices_that_are_all_the_same_are_invalid_as_soon_as_chance_canno
     assert (fewer.verdict, fewer.examined, [*fewer.undecided]) == (Validity.VALID, 12, [UNIFORM])
 
 
-def test_no_choice_at_all_is_unknown() -> None:
-    nothing = check(cluster().end(50))
-    assert (nothing.verdict, nothing.examined) == (Validity.UNKNOWN, 0)
-
-
 def test_evenness_is_decided_by_enough_starts_only_and_the_exact_rules_apart_from_it() -> None:
     """94 even starts say nothing of ten points; a client that leaves without a reason is found all the same."""
     few = check(starts((31, 32, 31)).end(100))

@@ -150,12 +150,6 @@ def test_a_consumer_that_sends_back_what_its_listener_consumed_is_invalid() -> N
     assert (found.who, found.more["kind"]) == ("consumer-0", "sent back after success")
 
 
-def test_without_any_message_nothing_is_examined() -> None:
-    _, world = group().facts()
-    verdict = judge(Repeats(), world)
-    assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
-
-
 def test_each_further_receipt_is_examined_so_no_more_is_wrong_than_was_examined() -> None:
     _, world = group().facts()
     verdict = judge(Repeats(messages=160, received_again=446, wrong=446), world)

@@ -72,11 +72,6 @@ def test_a_sync_master_acknowledges_nothing_while_no_slave_of_its_runs() -> None
         assert (plain.verdict, plain.measured, plain.examples) == (found.verdict, found.measured, found.examples)
 
 
-def test_a_run_without_acknowledged_sends_is_unknown() -> None:
-    verdict = judge(Fates(), WORLD)
-    assert (verdict.verdict, verdict.examined, verdict.why) == (Validity.UNKNOWN, 0, "no send was acknowledged")
-
-
 def test_what_is_lost_decides_before_what_nobody_knows() -> None:
     unread = LOST._replace(acked_ms=10.0, msg_key="k-0", is_lost=False)
     verdict = judge(Fates(9, received=7, lost=1, unread=1, first_unread=(unread,), first_lost=(LOST,)), WORLD)
@@ -85,9 +80,3 @@ def test_what_is_lost_decides_before_what_nobody_knows() -> None:
         ("lost", 1, 0),
         ("not read", 0, 1),
     ]
-
-
-def test_the_fates_of_two_parts_are_those_of_the_whole() -> None:
-    one, other = Fates(5, received=4, lost=1, first_lost=(LOST,)), Fates(3, received=2, unread=1)
-    assert one.plus(other) == Fates(8, received=6, lost=1, unread=1, first_lost=(LOST,))
-    assert judge(one.plus(other), WORLD).violations == 1

@@ -82,12 +82,6 @@ def test_only_an_ordered_workload_must_hand_over_by_offset_and_only_within_a_hol
     assert [example.more["msg_key"] for example in verdict.examples] == ["r-4"] * (expected is Validity.INVALID)
 
 
-def test_without_an_acknowledged_send_nothing_is_examined() -> None:
-    _, world = cluster().facts()
-    verdict = judge(Order(), world)
-    assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
-
-
 def test_all_that_is_out_of_order_is_counted_and_the_first_five_are_shown() -> None:
     _, world = cluster(workload={"ordered": True}).facts()
     rows = tuple(

@@ -113,11 +113,6 @@ def test_a_machine_that_stood_still_as_long_as_the_time_out_may_have_closed_the_
     assert check(builder.end(160)).verdict is expected
 
 
-def test_without_registrations_nothing_is_examined() -> None:
-    verdict = check(cluster().end(100))
-    assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
-
-
 @pytest.mark.parametrize(("asks", "verdict"), [(True, Validity.VALID), (False, Validity.INVALID)])
 def test_a_question_sets_the_time_of_its_broker_by_a_wall_clock_that_was_set_back(
     *, asks: bool, verdict: Validity

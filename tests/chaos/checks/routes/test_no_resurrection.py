@@ -103,11 +103,6 @@ def test_a_return_is_late_by_no_more_than_timers_fired_late() -> None:
     assert check(builder.at(100).lag(3_500, "ns-0", until_s=104)).verdict is Validity.VALID
 
 
-def test_without_a_lost_broker_nothing_is_examined() -> None:
-    verdict = check(cluster(clients=("producer-0",)).end(100))
-    assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
-
-
 def test_one_that_is_taken_in_and_dropped_in_one_moment_stays_dropped() -> None:
     """What was lost is sent again behind the broker's own end, and so is its channel's end."""
 

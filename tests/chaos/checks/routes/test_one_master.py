@@ -38,13 +38,6 @@ def test_a_master_that_registers_again_and_again_is_one() -> None:
     assert (found.verdict, found.measured["claims"]) == (Validity.VALID, 3)
 
 
-def test_a_history_in_which_nobody_registered_and_no_route_was_seen_is_unknown() -> None:
-    of = HistoryBuilder(profile="4.9", time_scale=1).node("ns-0").node("broker-a")
-    found = verdict(of)
-    assert found.verdict is Validity.UNKNOWN
-    assert "no broker registered" in found.why
-
-
 def told(master: str | None, at_s: float = 45.0, reset_s: float | None = None) -> list[tuple[str, str]]:
     """The slave was answered with this master, while broker-a registers from 1 s until 61 s."""
     of = registers(cluster(brokers=BROKERS), "broker-a", 0, 1, 31, 61)

@@ -136,13 +136,6 @@ def test_name_servers_on_nobodys_list_promise_nothing() -> None:
     assert promised(verdict("routes_converge", tables_apart(195, 260, nodes=lists))) == []
 
 
-@pytest.mark.parametrize("check", ["routes_converge", "one_master", "done_by_hand", "timers_kept"])
-def test_of_a_history_in_which_nothing_was_seen_nothing_is_said(check: str) -> None:
-    promises = {"tables_agree_within_s": 60, "masters_stay": True, "wipes_last": True, "polls_within_s": 60}
-    story = HistoryBuilder(profile="4.9", time_scale=1, promises=promises).node("ns-0").node("broker-a")
-    assert verdict(check, story).verdict is Validity.UNKNOWN
-
-
 @pytest.mark.parametrize(
     ("received_s", "expected"),
     [(159.0, Validity.VALID), (161.0, Validity.INVALID), (None, Validity.INVALID)],

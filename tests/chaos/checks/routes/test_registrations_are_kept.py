@@ -189,11 +189,6 @@ def test_a_machine_that_stood_still_is_unknown() -> None:
     assert (verdict.verdict, verdict.violations) == (Validity.UNKNOWN, 0)
 
 
-def test_nothing_acknowledged_is_unknown() -> None:
-    verdict = check(cluster().end(90))
-    assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
-
-
 @pytest.mark.parametrize(("asks", "kept"), [(1, True), (2, False)])
 def test_a_question_that_4_9_answers_unchanged_keeps_a_broker_and_one_about_another_version_does_not(
     asks: int, kept: bool

@@ -468,11 +468,6 @@ def test_a_broker_raises_its_data_version_as_a_topic_changes_and_keeps_it_over_a
     assert [one.kind for one in found if one.kind.endswith("its version") and one.wrong] == wrong
 
 
-def test_no_route_at_all_is_unknown() -> None:
-    verdict = check(HistoryBuilder(profile="4.9", time_scale=1).node("ns-0").node("broker-a").end(60))
-    assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
-
-
 @pytest.mark.parametrize(("code", "wrong"), [(0, []), (1, [("ns-0", "accepts registrations")])], ids=str)
 def test_a_name_server_refuses_no_registration_that_it_must_take(code: int, wrong: list[tuple[str, str]]) -> None:
     builder = read((20, 1, ORDERS))

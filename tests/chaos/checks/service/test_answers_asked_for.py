@@ -32,12 +32,6 @@ def test_answers_that_nobody_asked_for_are_invalid() -> None:
     assert verdict.examples == (example(6000.0, "code 0, opaque 6"), example(8000.0, "code 0, opaque 8"))
 
 
-def test_a_history_without_answers_is_unknown() -> None:
-    verdict = judge(Answers(), cluster().facts()[1])
-    assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
-    assert verdict.why == "no call was answered"
-
-
 def test_the_first_and_the_last_of_two_parts_are_shown() -> None:
     _, world = cluster().facts()
     peer = address_of("broker-a")

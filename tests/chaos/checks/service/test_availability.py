@@ -288,11 +288,6 @@ def test_a_slow_link_is_no_quiet_time_for_who_gives_each_try_less_than_its_round
     assert builder.end(400).judged(CHECK).verdict is expected
 
 
-def test_without_operations_nothing_is_examined() -> None:
-    verdict = cluster(clients=("producer-0",)).end(100).judged(CHECK)
-    assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
-
-
 @pytest.mark.parametrize(
     ("event", "at_s", "queue_id", "violations"),
     [

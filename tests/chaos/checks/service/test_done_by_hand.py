@@ -54,10 +54,6 @@ OF_A = "ns-0", "broker-a"
 OWN = address_of("broker-a")
 
 
-def test_nothing_done_is_unknown() -> None:
-    assert check(story().end(90)).verdict is Validity.UNKNOWN
-
-
 def test_a_stranger_that_is_registered_is_there_until_it_is_silent_and_then_not() -> None:
     builder = act(story(), 10, "register", broker_name="broker-x", address=STRANGE)
     holds(builder, 9.999, a=OWN, x=STRANGE)

@@ -216,8 +216,3 @@ def test_who_is_timed_is_told_by_what_was_asked_of_whom_since_when() -> None:
     (who,) = whole.timed
     assert who == Who("look-up", "ns-0", 0.0)
     assert (whole.timed[who].count, sum(whole.timed[who].over.values())) == (15, 5)
-
-
-def test_nothing_in_a_quiet_time_is_unknown() -> None:
-    verdict = check(story().end(120))
-    assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)

@@ -254,11 +254,6 @@ def test_a_consumer_may_have_nothing_to_pull_until_its_name_server_holds_every_b
     assert idle_until(first_good_s=182, queues=4).verdict is Validity.INVALID  # the broker left has enough for all
 
 
-def test_without_a_fault_nothing_is_examined() -> None:
-    verdict = check(send(cluster(clients=("producer-0",)), 50).end(100))
-    assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
-
-
 def test_a_client_that_did_nothing_proves_nothing() -> None:
     verdict = check(cluster(clients=("producer-0",)).at(100).fault(*KILL).end(300))
     assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)

@@ -349,11 +349,6 @@ def test_a_rebalance_may_meet_the_machines_lateness_at_one_call_after_the_other(
     assert rebalance(10, 5, 1_000) is Validity.INVALID
 
 
-def test_nothing_recorded_is_unknown() -> None:
-    verdict = check(cluster(clients=("consumer-0",)))
-    assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
-
-
 def test_programs_that_others_made_are_not_held_to_it() -> None:
     told = story(REGISTER)
     told.event(

@@ -3,14 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from nemesrv.chaos.checks.plain.verdicts import found_wrong
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.loading import parse
-from tests.chaos.sensitive_timers import TIMERS
-from tests.chaos.sensitivity import found
 
 SMALL: dict[str, Any] = {
     "cluster": {"profile": "5.x", "name_servers": 2, "brokers": 2, "slaves": 1},
@@ -50,10 +46,3 @@ def test_a_frozen_master_is_dropped_within_15_s_its_slave_acts_read_only_and_it_
         if row["event"] == "send" and row["type"] == "ok" and pause_ms + 50_000 < row["time_ms"] < resume_ms
     }
     assert sent == {"broker-b"}
-
-
-@pytest.mark.nightly
-def test_a_broker_that_says_each_1_02_s_that_it_lives_and_not_each_second_is_found() -> None:
-    (timer,) = (one for one in TIMERS if one.name.startswith("h: light heartbeat"))
-    assert {check for check, _ in found(timer, 1.02)} == {"timers_kept"}
-    assert found(timer, 1.0) == []

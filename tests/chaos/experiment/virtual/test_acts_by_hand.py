@@ -6,10 +6,8 @@ import pytest
 
 from nemesrv.chaos.checks.plain.verdicts import found_wrong, verdicts
 from nemesrv.chaos.history.rows import read_rows
-from nemesrv.chaos.proof.defects import by_hand
 from nemesrv.chaos.proof.selftest import scenario_of
 from nemesrv.chaos.runner import record_virtual
-from nemesrv.chaos.scenarios.defect import Defect
 from nemesrv.chaos.scenarios.model import Scenario
 
 
@@ -42,10 +40,3 @@ def test_a_clock_that_is_set_forward_drops_everybody_at_the_next_scan_or_nobody_
     }  # fmt: skip
     assert all(changed_ms[2] < row["time_ms"] <= changed_ms[2] + 10_000 for row in dropped[:2])
     assert found_wrong(folder) == {}
-
-
-@pytest.mark.nightly_but("name-server-takes-out-nobody")
-@pytest.mark.parametrize("defect", by_hand.planted, ids=lambda defect: defect.name)
-def test_what_is_not_done_as_asked_is_found(defect: Defect, tmp_path: Path) -> None:
-    found = set(found_wrong(record_virtual(few_sends(defect.scenario), 1, tmp_path / "run", defect).path))
-    assert defect.caught_by <= found <= defect.caught_by | defect.also

@@ -14,7 +14,6 @@ from nemesrv.chaos.experiment.expectation import expected_world
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.oracle.quiet import calm
 from nemesrv.chaos.oracle.world import World
-from nemesrv.chaos.proof.defects import DEFECTS
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.defect import of_file
 from nemesrv.chaos.scenarios.loading import parse
@@ -84,13 +83,6 @@ def test_the_mates_of_a_killed_consumer_take_its_queues_within_the_window(tmp_pa
     deaf.write_text(DEAF, encoding="utf-8")
     folder = record_virtual(scenario(timeline), 1, tmp_path / "planted", of_file(deaf)).path
     assert "queue_ownership" in found_wrong(folder)
-
-
-@pytest.mark.nightly
-def test_what_a_consumer_committed_ahead_of_its_work_is_lost_with_its_process_and_found(tmp_path: Path) -> None:
-    timeline = [{"at_s": 40, "do": "kill", "nodes": ["consumer-0"], "for_s": 20}]
-    folder = record_virtual(scenario(timeline), 1, tmp_path / "run", DEFECTS["consumer-commits-ahead"]).path
-    assert "messages_delivered" in found_wrong(folder)
 
 
 def test_a_client_that_dies_disturbs_no_other() -> None:

@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from nemesrv.chaos.checks.plain.verdicts import found_wrong
 from nemesrv.chaos.checks.record.control import Control
 from nemesrv.chaos.checks.service.exercised import Evidence
@@ -13,7 +11,6 @@ from nemesrv.chaos.experiment.expectation import expected_world
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.oracle.reach import moments
 from nemesrv.chaos.oracle.world import World
-from nemesrv.chaos.proof.defects import DEFECTS
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.scenarios.model import Scenario
@@ -56,13 +53,3 @@ def test_what_overlaps_ends_apart_and_every_link_is_as_it_should_be_in_between(t
 def test_each_heal_of_a_fault_is_a_moment_of_its_own_and_explain_has_the_same() -> None:
     of_east = [(m.at_ms / 1000, m.phase) for m in moments(expected_world(scenario()).world) if m.fault_id == "east"]
     assert of_east == [(20, "start"), (190, "end"), (230, "end")]
-
-
-@pytest.mark.nightly
-def test_a_name_server_that_never_takes_a_healed_broker_back_is_found_at_the_first_heal(tmp_path: Path) -> None:
-    defect = DEFECTS["name-server-takes-nobody-back"]
-    folder = record_virtual(scenario(), 3, tmp_path / "run", defect=defect).path
-    wrong = found_wrong(folder)
-    assert "routes_are_true" in wrong
-    missed = [f for f in wrong["routes_are_true"].findings if f.over_ms and f.object == "broker-a"]
-    assert any(finding.after == "east end" for finding in missed)

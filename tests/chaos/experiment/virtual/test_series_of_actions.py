@@ -3,15 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from nemesrv.chaos.checks.plain.verdicts import found_wrong
 from nemesrv.chaos.checks.record.control import Control
 from nemesrv.chaos.checks.service.exercised import Evidence
 from nemesrv.chaos.checks.service.exercised import judge as exercised
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.oracle.world import World
-from nemesrv.chaos.proof.defects import DEFECTS
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.scenarios.model import Scenario
@@ -52,11 +49,3 @@ def test_the_next_is_restarted_so_long_after_the_one_before_listens(tmp_path: Pa
     first, second = (fault for fault in World.of_rows(rows).faults if fault.target is None)
     assert (first.source, second.source) == ("broker-a", "broker-b")
     assert 15_000 <= second.start_ms - first.end_ms < 16_000
-
-
-@pytest.mark.nightly
-def test_a_name_server_that_loses_first_registrations_is_found_by_a_rolling_restart(tmp_path: Path) -> None:
-    rolling = {"at_s": 20, "do": "rolling_restart", "nodes": ["name_servers"], "pause_s": 40}
-    planted = DEFECTS["name-server-loses-first-registrations"]
-    folder = record_virtual(scenario([rolling, {"at_s": 200, "do": "heal"}]), 1, tmp_path / "run", planted).path
-    assert "routes_are_true" in found_wrong(folder)

@@ -46,13 +46,6 @@ def test_a_slave_is_named_and_read_while_its_master_is_gone_and_nothing_is_wrong
     assert held[-1] == {"0": address["broker-a"], "1": address["broker-a/1"]}
 
 
-@pytest.mark.nightly
-def test_a_consumer_that_never_asks_the_slave_is_found(tmp_path: Path) -> None:
-    defect = DEFECTS["consumer-never-asks-a-slave"]
-    folder = record_virtual(parse(dict(SMALL), file="small.yaml"), 1, tmp_path / "run", defect).path
-    assert defect.caught_by <= set(found_wrong(folder)) <= defect.caught_by | defect.also
-
-
 @pytest.mark.nightly_but("5.x")
 @pytest.mark.parametrize("profile", ["4.9", "5.x"])
 def test_a_slave_that_is_made_master_is_told_and_sent_to(tmp_path: Path, profile: str) -> None:
@@ -73,15 +66,6 @@ def test_a_slave_that_is_made_master_is_told_and_sent_to(tmp_path: Path, profile
     assert held[-1] == {"0": address["broker-a/1"]}
     sent = {row["address"] for row in rows if row["event"] == "send_attempt" and row["broker_name"] == "broker-a"}
     assert sent == {address["broker-a"], address["broker-a/1"]}
-
-
-def test_a_slave_that_is_made_master_and_goes_on_as_a_slave_is_found(tmp_path: Path) -> None:
-    timeline = [*SMALL["timeline"][:1], {"at_s": 60, "do": "switch", "nodes": ["broker-a/1"]}]  # type: ignore[index]
-    document = {**SMALL, "timeline": timeline, "settle_s": 90}
-    folder = record_virtual(
-        parse(document, file="switch.yaml"), 1, tmp_path / "run", DEFECTS["slave-keeps-its-role"]
-    ).path
-    assert "routes_are_true" in found_wrong(folder)
 
 
 SWITCHED_AND_STARTED_AGAIN = {

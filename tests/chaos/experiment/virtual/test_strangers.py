@@ -11,7 +11,6 @@ from nemesrv.actors.broker.server import Broker
 from nemesrv.actors.namesrv.server import NameServer
 from nemesrv.chaos.checks.plain.verdicts import verdicts
 from nemesrv.chaos.errors import ScenarioError
-from nemesrv.chaos.proof.defects import DEFECTS
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.defect import Defect
 from nemesrv.chaos.scenarios.loading import find, parse, refuse_nowhere
@@ -50,21 +49,6 @@ def planted(plant: Callable[[Any], None], *kinds: NodeKind, nodes: tuple[str, ..
 
 def wrong(found: dict[str, Verdict]) -> set[str]:
     return {name for name, verdict in found.items() if verdict.verdict is Validity.INVALID}
-
-
-def test_a_broker_that_is_routed_to_and_refuses_every_send_is_found_though_retries_save_each(tmp_path: Path) -> None:
-    found = verdict("availability", find("smoke", FEW_SENDS), tmp_path, DEFECTS["broker-refuses-sends"], seed=7)
-    assert found.verdict is Validity.INVALID
-    assert found.why.endswith("broker-a refused, or did not answer, 21 of 21 tries of sends in a quiet time")
-    assert found.examples[0].who == "broker-a"
-
-
-def test_a_consumer_that_goes_on_with_a_queue_that_it_gave_up_is_found_and_named(tmp_path: Path) -> None:
-    defect = DEFECTS["consumer-goes-on-with-lost-queues"]
-    found = verdict("duplicates", find("broker-crash", FEW_SENDS), tmp_path, defect, seed=7)
-    assert found.verdict is Validity.INVALID
-    assert found.why == "37 messages were received after their consumer had given the queue up"
-    assert found.examples[0].who.startswith("consumer-")
 
 
 def never_takes_again(consumer: Any) -> None:
@@ -201,14 +185,6 @@ def test_a_defect_for_a_kind_or_a_node_that_the_scenario_has_not_is_refused() ->
     nobody = planted(lambda _node: None, *NodeKind, nodes=("ns-0", "ns-9"))
     with pytest.raises(ScenarioError, match="it is for ns-9"):
         refuse_nowhere(nobody, find("smoke"), "mine.yaml")
-
-
-@pytest.mark.nightly_but("0")
-@pytest.mark.parametrize("seed", range(4))
-def test_a_broker_that_forgets_its_last_record_is_found_by_what_it_recovered(tmp_path: Path, seed: int) -> None:
-    defect = DEFECTS["broker-forgets-its-last-record"]
-    found = verdict("no_acknowledged_loss", find("broker-crash", FEW_SENDS), tmp_path, defect, seed)
-    assert (found.verdict, found.examples[0].who) == (Validity.INVALID, "broker-a")
 
 
 def commits_once_more(consumer: Any) -> None:
