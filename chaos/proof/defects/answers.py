@@ -18,8 +18,8 @@ from ....remoting.command import RemotingCommand
 from ....remoting.headers.namesrv import GetRouteInfoRequestHeader
 from ....remoting.node.clock import Clock
 from ....remoting.transport import Connection, RemotingServer
-from ...defects import around, does_nothing, every, in_its_parts, replace_part
-from .planting import BROKER_A, NAME_SERVERS, NS_0, Planted, may_find
+from ...defects import around, does_nothing, every, replace_part
+from .planting import BROKER_A, NAME_SERVERS, NS_0, Planted, from_its_making, may_find
 
 LATE_S = 2.0
 """Within every time-out, so that nothing fails."""
@@ -107,14 +107,12 @@ def name_server_acknowledges_late(server: NameServer) -> None:
 
 
 @planted(BROKER_A, "quiet", caught_by="prompt_answers")
-@in_its_parts
 def broker_acknowledges_late(broker: Broker) -> None:
     """a broker acknowledges each send 2 s late"""
     _answers_late(broker._server, broker._context.clock, *_SENDS)
 
 
 @planted(BROKER_A, "quiet", caught_by="prompt_answers timers_kept")
-@in_its_parts
 def broker_wakes_no_pull(broker: Broker) -> None:
     """a broker answers held pulls only at its check every 5 s, not as soon as a message comes"""
     replace_part(broker._pull, "arrived", does_nothing)
@@ -125,7 +123,6 @@ def broker_wakes_no_pull(broker: Broker) -> None:
 
 @planted(BROKER_A, "topic-loses-queues", caught_by="availability")
 @may_find("routes_as_registered")
-@in_its_parts
 def broker_stores_in_queues_that_a_topic_lost(broker: Broker) -> None:
     """a broker stores messages that are sent to a queue that the topic has lost"""
     send: Any = broker._processor._methods[RequestCode.SEND_MESSAGE_V2]
@@ -136,7 +133,6 @@ def broker_stores_in_queues_that_a_topic_lost(broker: Broker) -> None:
 
 
 @planted(BROKER_A, "topic-loses-queues", caught_by="availability")
-@in_its_parts
 def broker_refuses_with_the_code_of_5x(broker: Broker) -> None:
     """a broker of 4.9 refuses sends to a queue that the topic has lost with code 29, not with code 1"""
     send: Any = broker._processor._methods[RequestCode.SEND_MESSAGE_V2]
@@ -152,7 +148,6 @@ def broker_refuses_with_the_code_of_5x(broker: Broker) -> None:
 
 
 @planted(BROKER_A, "topic-loses-queues", caught_by="availability")
-@in_its_parts
 def broker_answers_pulls_without_its_read_permission(broker: Broker) -> None:
     """a broker answers pulls though its brokerPermission lacks the read permission"""
     services = broker.services
@@ -168,6 +163,7 @@ def broker_answers_pulls_without_its_read_permission(broker: Broker) -> None:
 
 @planted(BROKER_A, "topic-loses-queues", caught_by="done_by_hand")
 @may_find("availability routes_as_registered")
+@from_its_making
 def broker_keeps_the_permission_that_it_lacked(broker: Broker) -> None:
     """a broker writes its brokerPermission into its topics, and the topics keep it when brokerPermission changes"""
 
