@@ -191,7 +191,7 @@ class NameServer:
         expired = self.table.expire(now_ms=self._context.clock.now_ms())
         self._settle(expired.dropped)
         if expired.channel_ids:
-            connections = {connection.id: connection for connection in self._server.connections}
+            connections = self._server.connections
             for channel_id in expired.channel_ids:
                 if channel_id in connections:
                     self._channels.closing(connections[channel_id])

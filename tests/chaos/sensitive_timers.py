@@ -85,7 +85,7 @@ def expires_after(server: NameServer, factor: float) -> None:
 
 
 def idles_for(server: NameServer, factor: float) -> None:
-    endpoint = server._server._endpoint
+    endpoint = server._server
     replace_part(endpoint, "idle_s", endpoint.idle_s * factor)
 
 

@@ -66,7 +66,7 @@ async def test_nothing_can_be_sent_on_a_closed_channel(world: World) -> None:
     with pytest.raises(ConnectionLost):
         await connection.invoke(RemotingCommand.request(40), timeout_s=1)
     await settle(world)
-    assert list(world.server.connections) == []
+    assert not world.server.connections
     assert len(world.closed) == 1
 
 

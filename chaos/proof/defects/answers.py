@@ -50,7 +50,6 @@ def name_server_always_tells_of_order(server: NameServer) -> None:
 
 def _answers_late(server: RemotingServer, clock: Clock, *codes: RequestCode) -> None:
     """Requests with these codes take effect at once, but their answers come later."""
-    endpoint = server._endpoint
 
     async def later(handler: Any, connection: Connection, request: RemotingCommand) -> Any:
         answer = handler(connection, request)
@@ -58,12 +57,12 @@ def _answers_late(server: RemotingServer, clock: Clock, *codes: RequestCode) -> 
         await clock.sleep(LATE_S)
         return done
 
-    @around(endpoint, "handler")
+    @around(server, "handler")
     def handle(handler: Any, connection: Connection, request: RemotingCommand) -> Any:
         late = request.code in codes
         return later(handler, connection, request) if late else handler(connection, request)
 
-    replace_part(endpoint, "fast_path", None)
+    replace_part(server, "fast_path", None)
 
 
 @planted(NAME_SERVERS, "quiet", caught_by="prompt_answers")
@@ -76,7 +75,7 @@ def name_servers_answer_late(server: NameServer) -> None:
 @planted(NS_0, "quiet", caught_by="availability")
 def name_server_leaves_look_ups_unanswered(server: NameServer) -> None:
     """a NameServer does not answer every 10th look-up"""
-    endpoint, is_tenth = server._server._endpoint, every(10)
+    endpoint, is_tenth = server._server, every(10)
 
     @around(endpoint, "handler")
     def answer_most(handler: Any, connection: Connection, request: RemotingCommand) -> Any:
@@ -89,7 +88,7 @@ def name_server_leaves_look_ups_unanswered(server: NameServer) -> None:
 @planted(NAME_SERVERS, "quiet", caught_by="timers_kept")
 def name_servers_close_channels_in_use(server: NameServer) -> None:
     """every NameServer closes a client's channel 20 s after each look-up, although a channel can be idle for 120 s"""
-    endpoint = server._server._endpoint
+    endpoint = server._server
 
     @around(endpoint, "handler")
     def answer_and_close(handler: Any, connection: Connection, request: RemotingCommand) -> Any:
@@ -202,7 +201,7 @@ def name_server_answers_as_before(server: NameServer) -> None:
 def name_server_answers_twice(server: NameServer) -> None:
     """every NameServer sends each answer with a cached route twice"""
 
-    @around(server._server._endpoint, "fast_path")
+    @around(server._server, "fast_path")
     def answer_twice(fast_path: Any, frame: bytes, connection: Connection) -> bytes | None:
         answer: bytes | None = fast_path(frame, connection)
         return None if answer is None else answer + answer

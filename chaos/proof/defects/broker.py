@@ -104,7 +104,7 @@ def broker_registers_half(broker: Broker) -> None:
 def broker_refuses_sends(broker: Broker) -> None:
     """a broker answers every send with code 14 (SERVICE_NOT_AVAILABLE), although routes list the broker as writable"""
 
-    @around(broker._server._endpoint, "handler")
+    @around(broker._server, "handler")
     def refuses(handle: Any, connection: Connection, request: RemotingCommand) -> Any:
         if request.code in (RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2):
             return RemotingCommand.response(ResponseCode.SERVICE_NOT_AVAILABLE, "service not available now")
@@ -123,7 +123,7 @@ def broker_refuses_a_queue(broker: Broker) -> None:
     services = broker.services
     until_ms = services.now_ms + REFUSES_MS if services.context.incarnation else 0
 
-    @around(broker._server._endpoint, "handler")
+    @around(broker._server, "handler")
     def refuses(handle: Any, connection: Connection, request: RemotingCommand) -> Any:
         is_of_queue = request.code == RequestCode.SEND_MESSAGE_V2 and (request.ext_fields or {}).get("e") == "3"
         if is_of_queue and services.now_ms < until_ms:
@@ -638,7 +638,7 @@ def broker_keeps_the_next_offset(broker: Broker) -> None:
 def broker_answers_oneway(broker: Broker) -> None:
     """brokers answer oneway requests, which must get no answer"""
 
-    @around(broker._server._endpoint, "handler")
+    @around(broker._server, "handler")
     def handle_as_two_way(handler: Any, connection: Connection, request: RemotingCommand) -> Any:
         request.flag &= ~FLAG_ONEWAY
         return handler(connection, request)

@@ -42,7 +42,7 @@ def fails_to_stop(broker: Broker) -> None:
 
 def answers_late(server: NameServer) -> None:
     """After 4 s, while its clients wait for 3 s."""
-    endpoint = server._server._endpoint
+    endpoint = server._server
     handler = endpoint.handler
 
     async def late(*args: Any) -> Any:
