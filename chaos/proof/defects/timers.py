@@ -88,7 +88,7 @@ def sends_within(node: ProducerNode, factor: float) -> None:
 
 def connects_within(node: Node, factor: float) -> None:
     remoting = instance_of(node).remoting
-    replace_part(remoting, "_connect_timeout_s", remoting._connect_timeout_s * factor)
+    replace_part(remoting, "connect_timeout_s", remoting.connect_timeout_s * factor)
 
 
 def pulls_again_after(node: ConsumerNode, factor: float) -> None:
@@ -294,7 +294,7 @@ def client_closes_its_channel_at_each_heartbeat(node: Node) -> None:
 @planted(CONSUMERS, "channels-kept", caught_by="timers_kept")
 def client_closes_a_channel_that_it_keeps(node: Node) -> None:
     """consumers close a channel on which a call has timed out, though their clientCloseSocketIfTimeout is false"""
-    instance_of(node).remoting._close_on_timeout = True
+    instance_of(node).remoting.close_on_timeout = True
 
 
 @planted(CONSUMERS, "slave-reads", caught_by="timers_kept")
