@@ -606,7 +606,7 @@ def broker_keeps_expired_channels_open(broker: Broker) -> None:
 
     def kept_open(client: Client) -> Client:
         of = {"id": client.channel.id, "remote_address": client.channel.remote_address}
-        return replace(client, channel=SimpleNamespace(**of, close=lambda: None))
+        return replace(client, channel=cast(Any, SimpleNamespace(**of, close=lambda: None)))
 
     @around(broker.services.clients, "expire")
     def expire_open(expire: Any, *, now_ms: int) -> list[tuple[str, Client]]:
