@@ -87,15 +87,13 @@ class Broker:
         self._server = self._remoting_server(self._handle)
         self._vip_server = self._remoting_server(self._handle_vip) if vip else None
         self._client = RemotingClient(
-            clock=context.clock,
-            network=context.network,
+            **context.seams,
             connect_timeout_s=config.connect_timeout_millis / 1000,
             idle_s=config.client_channel_max_idle_time_seconds,
             close_on_timeout=config.client_close_socket_if_timeout,
             on_timed_out=lambda *wait: record_timed_out(context.record, *wait),
             language=LanguageCode.JAVA,
             version=config.profile.version,
-            log=context.log,
         )
         by_http = config.address_server if not config.namesrv_addr else None
         self._addressing = None if by_http is None else TopAddressing(context, by_http)
@@ -282,8 +280,7 @@ class Broker:
     def _remoting_server(self, handler: Callable[[Connection, RemotingCommand], Answer]) -> RemotingServer:
         context, config = self._context, self._config
         return RemotingServer(
-            clock=context.clock,
-            network=context.network,
+            **context.seams,
             handler=handler,
             on_open=self._opened,
             on_close=self._channel_lost,
@@ -291,7 +288,6 @@ class Broker:
             witness=None if context.record is ignore else SendWitness(context.record),
             language=LanguageCode.JAVA,
             version=config.profile.version,
-            log=context.log,
         )
 
     def _opened(self, connection: Connection) -> None:

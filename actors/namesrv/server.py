@@ -91,8 +91,7 @@ class NameServer:
             config_path=_path(config.config_store_path, context, "namesrv.properties"),
         )
         self._server = RemotingServer(
-            clock=context.clock,
-            network=context.network,
+            **context.seams,
             handler=self._handle,
             on_open=self._channels.opened,
             on_close=self._closed,
@@ -102,9 +101,8 @@ class NameServer:
             witness=None if context.record is ignore else Witness(context.record, OF_ROUTES),
             language=LanguageCode.JAVA,
             version=config.profile.version,
-            log=context.log,
         )
-        self._client: RemotingClient | None = None
+        self._client = RemotingClient(**context.seams, language=LanguageCode.JAVA, version=config.profile.version)
         self._recorded_routes: dict[str, object] = {}
         self._unregistrations = asyncio.Event()
         self._tasks: dict[asyncio.Task[None], None] = {}  # in order of their beginning: `stop` ends them so
@@ -135,8 +133,7 @@ class NameServer:
         tasks, self._tasks = self._tasks, dict[asyncio.Task[None], None]()
         await cancel_all(tasks)
         await self._server.close()
-        if self._client is not None:
-            await self._client.close()
+        await self._client.close()
 
     def _spawn(self, coroutine: Coroutine[None, None, None]) -> None:
         task = asyncio.create_task(coroutine)
@@ -283,24 +280,12 @@ class NameServer:
         request = RemotingCommand.request(RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE, header, oneway=True)
         said, began_s = header.to_ext_fields(), self._context.clock.monotonic_s()
         try:
-            await self._dialling_end().oneway(Address.parse(address), request, timeout_s=NOTIFY_TIMEOUT_S)
+            await self._client.oneway(Address.parse(address), request, timeout_s=NOTIFY_TIMEOUT_S)
         except (RocketMQError, ValueError) as exc:  # it is oneway: nobody waits for it, and brokers ask by themselves
             self._log.warning("notify %s of min broker id %s failed: %s", address, notification.min_broker_id, exc)
         took_ms = (self._context.clock.monotonic_s() - began_s) * 1000
         about = {"broker_name": notification.broker_name, "address": address, "duration_ms": took_ms}
         self._context.record("min_broker_id_told", value=said, **about)
-
-    def _dialling_end(self) -> RemotingClient:
-        """The client for requests of this NameServer to others, made when it is first needed."""
-        if self._client is None:
-            self._client = RemotingClient(
-                clock=self._context.clock,
-                network=self._context.network,
-                language=LanguageCode.JAVA,
-                version=self.config.profile.version,
-                log=self._log,
-            )
-        return self._client
 
 
 def _path(configured: str, context: NodeContext, name: str) -> Path | None:

@@ -175,15 +175,12 @@ class AdminNode(Node):
             await remoting.close()
 
     def remoting(self, on_event: Callable[[str, Address, str], None] | None = None) -> RemotingClient:
-        context = self._context
         return RemotingClient(
-            clock=context.clock,
-            network=context.network,
+            **self._context.seams,
             idle_s=1e6,  # a NameServer closes what is idle, not this end
             language=LanguageCode.JAVA,
             version=self._profile.version,
             on_event=on_event,
-            log=context.log,
         )
 
     def _address_of(self, said: str) -> Address:
