@@ -10,7 +10,7 @@ Upstream: `NamesrvController`, `BrokerHousekeepingService`, `BatchUnregistration
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from ...remoting.bodies.route import canonical
@@ -23,7 +23,7 @@ from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
 from ...remoting.node.profile import Profile
 from ...remoting.node.recording import ignore
-from ...remoting.node.tasks import cancel_all
+from ...remoting.node.tasks import Tasks
 from ...remoting.transport import Connection, RemotingClient, RemotingServer
 from ...remoting.witness import OF_ROUTES, Witness
 from ..standalone import LineLogger
@@ -105,7 +105,7 @@ class NameServer:
         self._client = RemotingClient(**context.seams, language=LanguageCode.JAVA, version=config.profile.version)
         self._recorded_routes: dict[str, object] = {}
         self._unregistrations = asyncio.Event()
-        self._tasks: dict[asyncio.Task[None], None] = {}  # in order of their beginning: `stop` ends them so
+        self._tasks = Tasks()
         self._stopping = False
 
     @property
@@ -122,25 +122,17 @@ class NameServer:
 
     async def start(self) -> None:
         self.processor.started_ms = self._context.clock.now_ms()
-        self._spawn(self._scan())
-        self._spawn(self._dump_kv_config())
+        self._tasks.spawn(self._scan())
+        self._tasks.spawn(self._dump_kv_config())
         if self.config.profile is Profile.V5_X:
-            self._spawn(self._unregister_worker())
+            self._tasks.spawn(self._unregister_worker())
 
     async def stop(self) -> None:
         """Close every channel and wait until all are closed. The route table stays, and no broker is notified."""
         self._stopping = True
-        tasks, self._tasks = self._tasks, dict[asyncio.Task[None], None]()
-        await cancel_all(tasks)
+        await self._tasks.cancel()
         await self._server.close()
         await self._client.close()
-
-    def _spawn(self, coroutine: Coroutine[None, None, None]) -> None:
-        task = asyncio.create_task(coroutine)
-        self._tasks[task] = None
-        task.add_done_callback(lambda done: self._tasks.pop(done, None))
-
-    # -- requests ----------------------------------------------------------------------------------------------------
 
     def _handle(self, connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
         response = self.processor(Caller(connection.id, connection.remote_address), request)
@@ -268,7 +260,7 @@ class NameServer:
                 notification.offline_broker_addr or "null",
             )
             for address in notification.notify:
-                self._spawn(self._notify_one(address, notification))
+                self._tasks.spawn(self._notify_one(address, notification))
 
     async def _notify_one(self, address: str, notification: MinBrokerIdChanged) -> None:
         header = NotifyMinBrokerIdChangeRequestHeader(

@@ -99,7 +99,7 @@ def never_yields(broker: Broker) -> None:
 
     async def start_and_spin() -> None:
         await start()
-        broker._spawn(spin())
+        broker._tasks.spawn(spin())
 
     async def spin() -> None:
         await asyncio.sleep(30)
