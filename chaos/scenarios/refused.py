@@ -1,11 +1,10 @@
 """Turns pydantic's errors about a scenario into plain words: key, value, and the values allowed for the key."""
 
-import types
 from collections.abc import Mapping, Sequence
 from types import UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Union, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 from pydantic.fields import FieldInfo
 
 from ..errors import nearest
@@ -114,67 +113,51 @@ def of_type(error: str) -> str | None:
     return _NAME if error == "string_pattern_mismatch" else _TYPES.get(error)
 
 
+def _schema(field: FieldInfo) -> tuple[dict[str, Any], bool]:
+    """Return the JSON schema of the key's value, and whether the value may be null, too."""
+    annotated: Any = Annotated[field.annotation, field]
+    made = TypeAdapter(annotated).json_schema()
+    first, *null = made.get("anyOf", [made])
+    return first, bool(null)
+
+
 def in_words(field: FieldInfo) -> str:
     """Return in words the values allowed for this key."""
-    annotation, limits = field.annotation, _limits(field.metadata)
-    optional = ""
-    if get_origin(annotation) in (Union, types.UnionType):
-        parts = [part for part in get_args(annotation) if part is not type(None)]
-        optional, annotation = ", or null", parts[0]
-    if get_origin(annotation) is Annotated:
-        annotation, *more = get_args(annotation)
-        limits = {**limits, **_limits(more)}
-    return _value_in_words(annotation, limits) + optional
+    schema, or_null = _schema(field)
+    return _value_in_words(schema) + (", or null" if or_null else "")
 
 
 def literals(field: FieldInfo) -> tuple[str, ...]:
     """Return the texts allowed for this key, if they are enumerated."""
-    annotation: Any = field.annotation
-    for part in (annotation, *get_args(annotation)):
-        if get_origin(part) is Literal:
-            return tuple(map(str, get_args(part)))
-    return ()
+    schema, _ = _schema(field)
+    return tuple(map(str, schema.get("enum", [schema["const"]] if "const" in schema else [])))
 
 
-def _limits(metadata: Any) -> dict[str, Any]:
-    """Return ge, gt, le, lt, min_length, max_length and pattern, wherever pydantic has them."""
-    found: dict[str, Any] = {}
-    for one in metadata:
-        inner = getattr(one, "metadata", None)
-        if inner:  # a Field() within Annotated
-            found |= _limits(inner)
-        for name in ("ge", "gt", "le", "lt", "min_length", "max_length", "pattern"):
-            if getattr(one, name, None) is not None:
-                found[name] = getattr(one, name)
-    return found
-
-
-def _value_in_words(annotation: Any, limits: dict[str, Any]) -> str:
-    origin = get_origin(annotation)
-    if origin is Literal:
-        one, *more = map(str, get_args(annotation))
-        return f"one of {', '.join((one, *more))}" if more else one
-    if annotation is bool:
-        return "true or false"
-    if annotation in (int, float):
-        return _number("a whole number" if annotation is int else "a number", limits)
-    if annotation is str:
-        if "pattern" in limits:
+def _value_in_words(schema: Mapping[str, Any]) -> str:
+    if "enum" in schema:
+        return f"one of {', '.join(map(str, schema['enum']))}"
+    if "const" in schema:
+        return str(schema["const"])
+    match schema.get("type", "object"):
+        case "boolean":
+            return "true or false"
+        case "integer" | "number" as kind:
+            return _number("a whole number" if kind == "integer" else "a number", schema)
+        case "string" if "pattern" in schema:
             return _NAME
-        return f"text of up to {limits['max_length']} letters" if "max_length" in limits else "text"
-    if origin in (tuple, list):
-        return f"a list of at least {limits['min_length']}" if limits.get("min_length") else "a list"
-    if origin is dict or (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
-        return "a mapping of keys to values"
-    return "a value"
+        case "string":
+            return f"text of up to {schema['maxLength']} letters" if "maxLength" in schema else "text"
+        case "array":
+            return f"a list of at least {schema['minItems']}" if schema.get("minItems") else "a list"
+    return "a mapping of keys to values"
 
 
-def _number(kind: str, limits: dict[str, Any]) -> str:
-    most = f"up to {limits['le']:,}" if "le" in limits else f"below {limits['lt']:,}" if "lt" in limits else ""
-    if "ge" in limits:
-        return f"{kind} from {limits['ge']}" + (
-            f" to {limits['le']:,}" if "le" in limits else f" on{most and ', ' + most}"
-        )
-    if "gt" in limits:
-        return f"{kind} above {limits['gt']}" + (f", {most}" if most else "")
+def _number(kind: str, schema: Mapping[str, Any]) -> str:
+    at_most, below = schema.get("maximum"), schema.get("exclusiveMaximum")
+    most = f"up to {at_most:,}" if at_most is not None else f"below {below:,}" if below is not None else ""
+    if "minimum" in schema:
+        rest = f" to {at_most:,}" if at_most is not None else f" on{most and ', ' + most}"
+        return f"{kind} from {schema['minimum']}{rest}"
+    if "exclusiveMinimum" in schema:
+        return f"{kind} above {schema['exclusiveMinimum']}" + (f", {most}" if most else "")
     return f"{kind} {most}".rstrip()
