@@ -1,11 +1,9 @@
 """Turns pydantic's errors about a scenario into plain words: key, value, and the values allowed for the key."""
 
 from collections.abc import Mapping, Sequence
-from types import UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Any
 
-from pydantic import BaseModel, TypeAdapter
-from pydantic.fields import FieldInfo
+from pydantic import BaseModel
 
 from ..errors import nearest
 from ..faults.fault import TrueOrFalse
@@ -41,52 +39,47 @@ def allowed_at(error: Any, root: type[BaseModel]) -> str:
             keys = _sibling_keys(place, root)
             return f"one of the keys {', '.join(keys)}{nearest(str(place[-1]), keys)}"
         case "missing":
-            field = _field_of(place, root)
-            return f"{in_words(field)}: this key is required" if field else "a value: this key is required"
+            schema = _schema_of(place, root)
+            return f"{in_words(schema)}: this key is required" if schema else "a value: this key is required"
         case "union_tag_not_found":
             return f"one of {', '.join(ACTIONS)}: this key is required"
         case "union_tag_invalid":
             return f"one of {', '.join(ACTIONS)}{nearest(str(error['ctx']['tag']), ACTIONS)}"
         case "value_error":
             return str(error["msg"]).removeprefix("Value error, ")
-    field = _field_of(place, root)
-    if field is None:  # an entry of a list, or of a mapping
+    schema = _schema_of(place, root)
+    if schema is None:  # an entry of a list, or of a mapping
         return of_type(error["type"]) or str(error["msg"]).removeprefix("Input should be ")
-    words = in_words(field)
+    words = in_words(schema)
     if error["type"] == "literal_error" and isinstance(error.get("input"), str):
-        words += nearest(error["input"], literals(field))
+        words += nearest(error["input"], map(str, schema.get("anyOf", [schema])[0].get("enum", ())))
     return words
 
 
-def _fields_at(place: Sequence[str | int], root: type[BaseModel]) -> Mapping[str, FieldInfo]:
+def _keys_at(place: Sequence[str | int], root: type[BaseModel]) -> Mapping[str, Any]:
+    """Return the keys of the mapping at this place, each with the JSON schema of its value; nothing for other
+    values."""
     if "what" in place:
-        return ACTIONS[str(place[_OF_TIMELINE + 1])].model_fields if len(place) == _OF_TIMELINE + 2 else {}
-    at: Any = root
+        is_action = len(place) == _OF_TIMELINE + 2
+        return ACTIONS[str(place[_OF_TIMELINE + 1])].model_json_schema()["properties"] if is_action else {}
+    at = whole = root.model_json_schema()
     for part in place:
-        if isinstance(at, type) and issubclass(at, BaseModel):
-            found = at.model_fields.get(str(part))
-            at = None if found is None else _but_none(found.annotation)
-        elif get_origin(at) in (dict, tuple):  # of which each value, or entry, is one
-            at = get_args(at)[1 if get_origin(at) is dict else 0]
-        else:
-            return {}
-    return at.model_fields if isinstance(at, type) and issubclass(at, BaseModel) else {}
+        keys = at.get("properties", {})
+        at = keys.get(str(part), {}) if keys else at.get("items") or at.get("additionalProperties") or {}
+        at = at.get("anyOf", [at])[0]
+        at = whole["$defs"][at["$ref"].rpartition("/")[2]] if "$ref" in at else at
+    found: Mapping[str, Any] = at.get("properties", {})
+    return found
 
 
-def _but_none(annotation: Any) -> Any:
-    if get_origin(annotation) not in (Union, UnionType):
-        return annotation
-    return next(part for part in get_args(annotation) if part is not type(None))
-
-
-def _field_of(place: tuple[str | int, ...], root: type[BaseModel]) -> FieldInfo | None:
-    return _fields_at(place[:-1], root).get(str(place[-1])) if place else None
+def _schema_of(place: tuple[str | int, ...], root: type[BaseModel]) -> Mapping[str, Any] | None:
+    return _keys_at(place[:-1], root).get(str(place[-1])) if place else None
 
 
 def _sibling_keys(place: tuple[str | int, ...], root: type[BaseModel]) -> list[str]:
     if "what" in place:
         return keys_of(str(place[_OF_TIMELINE + 1]))
-    return sorted(_fields_at(place[:-1], root))
+    return sorted(_keys_at(place[:-1], root))
 
 
 _TYPES = {
@@ -113,24 +106,10 @@ def of_type(error: str) -> str | None:
     return _NAME if error == "string_pattern_mismatch" else _TYPES.get(error)
 
 
-def _schema(field: FieldInfo) -> tuple[dict[str, Any], bool]:
-    """Return the JSON schema of the key's value, and whether the value may be null, too."""
-    annotated: Any = Annotated[field.annotation, field]
-    made = TypeAdapter(annotated).json_schema()
-    first, *null = made.get("anyOf", [made])
-    return first, bool(null)
-
-
-def in_words(field: FieldInfo) -> str:
-    """Return in words the values allowed for this key."""
-    schema, or_null = _schema(field)
-    return _value_in_words(schema) + (", or null" if or_null else "")
-
-
-def literals(field: FieldInfo) -> tuple[str, ...]:
-    """Return the texts allowed for this key, if they are enumerated."""
-    schema, _ = _schema(field)
-    return tuple(map(str, schema.get("enum", [schema["const"]] if "const" in schema else [])))
+def in_words(schema: Mapping[str, Any]) -> str:
+    """Return in words the values that a key with this JSON schema can have."""
+    one, *null = schema.get("anyOf", [schema])
+    return _value_in_words(one) + (", or null" if null else "")
 
 
 def _value_in_words(schema: Mapping[str, Any]) -> str:
