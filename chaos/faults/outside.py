@@ -60,18 +60,34 @@ class HostLooks:
     the host's agent (actors/host_agent.py)."""
 
     def __init__(self, api: Address) -> None:
-        self._shown = ProxiesShown(api)
-        self.close = self._shown.close
+        self._connection = http.client.HTTPConnection(api.host, api.port, timeout=CALL_LIMIT_S)
+        self._before: bytes | None = None
+        self.close = self._connection.close
 
     def look(self, pids: Mapping[str, int]) -> Seen:
         """Return all proxies, and for each of these nodes whether its process is paused. The proxies are None if no
         proxy changed or Toxiproxy does not answer."""
         try:
-            proxies = self._shown.changed()
+            proxies = self.changed()
         except (OSError, ValueError, http.client.HTTPException):
             log.debug("Toxiproxy did not answer", exc_info=True)
             proxies = None
         return proxies, {node: is_paused(pid) for node, pid in pids.items()}
+
+    def changed(self) -> Proxies | None:
+        """Return all proxies; None if no proxy changed. An answer that equals the previous answer is not parsed. Raises
+        OSError, ValueError or HTTPException if Toxiproxy does not answer."""
+        try:
+            self._connection.request("GET", "/proxies")
+            answer = self._connection.getresponse().read()
+        except BaseException:
+            self.close()  # the next call connects anew
+            raise
+        if answer == self._before:
+            return None
+        proxies: Proxies = orjson.loads(answer)
+        self._before = answer
+        return proxies
 
 
 class OutsideFaults(Repeating):
@@ -167,27 +183,3 @@ class OutsideFaults(Repeating):
     def __exit__(self, *_: object) -> None:
         super().__exit__()
         self._at_end()
-
-
-class ProxiesShown:
-    """Polls Toxiproxy's GET /proxies over one connection. An answer that equals the previous answer is not parsed."""
-
-    def __init__(self, api: Address) -> None:
-        self._connection = http.client.HTTPConnection(api.host, api.port, timeout=CALL_LIMIT_S)
-        self._before: bytes | None = None
-        self.close = self._connection.close
-
-    def changed(self) -> Proxies | None:
-        """Return all proxies; None if no proxy changed. Raises OSError, ValueError or HTTPException if Toxiproxy does
-        not answer."""
-        try:
-            self._connection.request("GET", "/proxies")
-            answer = self._connection.getresponse().read()
-        except BaseException:
-            self.close()  # the next call connects anew
-            raise
-        if answer == self._before:
-            return None
-        proxies: Proxies = orjson.loads(answer)
-        self._before = answer
-        return proxies
