@@ -50,24 +50,19 @@ class _Incomparable(Exception):
     """Two values that have no order."""
 
 
-class Filter:
-    """A compiled filter."""
+@lru_cache(maxsize=256)
+def compile_filter(text: str, *, with_contains: bool = True) -> Callable[[Properties], bool]:
+    """Return what says whether properties match. `with_contains`: allow 5.x's CONTAINS, STARTSWITH and ENDSWITH. Raises
+    SqlError."""
+    evaluate = _truth(_Parser(text, _WORDS | _WORDS_5 if with_contains else _WORDS).either()).evaluate
 
-    def __init__(self, evaluate: Evaluate) -> None:
-        self._evaluate = evaluate
-
-    def matches(self, properties: Properties) -> bool:
+    def matches(properties: Properties) -> bool:
         try:
-            return self._evaluate(properties) is True
+            return evaluate(properties) is True
         except _Incomparable:
             return False
 
-
-@lru_cache(maxsize=256)
-def compile_filter(text: str, *, with_contains: bool = True) -> Filter:
-    """Return the compiled filter. `with_contains`: allow 5.x's CONTAINS, STARTSWITH and ENDSWITH. Raises SqlError."""
-    parser = _Parser(text, _WORDS | _WORDS_5 if with_contains else _WORDS)
-    return Filter(_truth(parser.either()).evaluate)
+    return matches
 
 
 class _Node(NamedTuple):
