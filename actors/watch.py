@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from ..remoting.node.clock import Clock
 from .errors import HarnessError
@@ -124,8 +124,11 @@ class Alarm:
 class Repeating:
     """Calls `look` in a thread every `every_s` seconds until `look` returns False. Context manager."""
 
-    def __init__(self, look: Callable[[], object], every_s: float, name: str) -> None:
-        self._look, self._every_s = look, every_s
+    def __init__(
+        self, look: Callable[[], object], every_s: float, name: str, limit_s: float | None = REPEATING_LIMIT_S
+    ) -> None:
+        """`limit_s`: how long the end waits for a look that is under way; None: until the look is over."""
+        self._look, self._every_s, self._limit_s = look, every_s, limit_s
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -133,13 +136,13 @@ class Repeating:
         while not self._ended.wait(self._every_s) and self._look() is not False:
             pass
 
-    def __enter__(self) -> Repeating:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._ended.set()
-        self._thread.join(REPEATING_LIMIT_S)
+        self._thread.join(self._limit_s)
 
 
 @dataclass(frozen=True, slots=True)

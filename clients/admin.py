@@ -45,13 +45,7 @@ class AdminClient:
         timeout_s: float = ADMIN_TIMEOUT_S,
     ) -> None:
         self._context, self._timeout_s = context, timeout_s
-        self.remoting = RemotingClient(
-            clock=context.clock,
-            network=context.network,
-            language=LanguageCode.PYTHON,
-            version=profile.version,
-            log=context.log,
-        )
+        self.remoting = RemotingClient(**context.seams, language=LanguageCode.PYTHON, version=profile.version)
         self.name_server = NameServerClient(context, self.remoting, name_servers, profile)
         self.name_server.start()
 

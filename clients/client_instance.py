@@ -118,8 +118,7 @@ class MQClientInstance:
         self._config = config
         self.client_id = f"{CLIENT_IP}@{context.name}#{context.clock.now_ms()}"  # as Java makes it pid#nanos
         self.remoting = RemotingClient(
-            clock=context.clock,
-            network=context.network,
+            **context.seams,
             handler=self._handle,
             connect_timeout_s=config.connect_timeout_ms / 1000,
             idle_s=config.client_channel_max_idle_time_ms / 1000,
@@ -128,7 +127,6 @@ class MQClientInstance:
             version=config.profile.version,
             on_event=self._on_channel_event,
             on_timed_out=self._on_timed_out,
-            log=context.log,
         )
         self.name_server = NameServerClient(
             context,

@@ -1,14 +1,13 @@
 """A client's connections: one cached channel per address, opened on first use. Upstream: `NettyRemotingClient`."""
 
 import asyncio
-import logging
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from .codes import FLAG_ONEWAY, LanguageCode
 from .command import RemotingCommand
 from .connection import Connection, Endpoint, Handler
 from .errors import ConnectError, RequestTimeout, TooManyRequests
-from .node.clock import Clock
 from .node.network import Address, Network
 from .node.tasks import cancel_all
 
@@ -17,7 +16,8 @@ V5_1_4 = 441
 _CLOSE_MIN_S = 0.1
 
 
-class RemotingClient:
+@dataclass(kw_only=True, eq=False)
+class RemotingClient(Endpoint):
     """Sends requests, over one channel for each address. `handler` answers servers' requests on these channels, such as
     NOTIFY_CONSUMER_IDS_CHANGED.
 
@@ -29,42 +29,21 @@ class RemotingClient:
     its channel.
     """
 
-    def __init__(
-        self,
-        *,
-        clock: Clock,
-        network: Network,
-        handler: Handler | None = None,
-        connect_timeout_s: float = 3.0,
-        idle_s: float = 120,
-        close_on_timeout: bool = True,
-        language: LanguageCode | None = None,
-        version: int | None = None,
-        on_event: Callable[[str, Address, str], None] | None = None,
-        on_timed_out: Callable[[Address, int | None, float], None] | None = None,
-        log: logging.Logger,
-    ) -> None:
-        self._clock = clock
-        self._network = network
-        self._connect_timeout_s = connect_timeout_s
-        self._close_on_timeout = close_on_timeout
-        self._spares_short_waits = version is None or version >= V5_1_4
-        self._on_event = on_event
-        self._on_timed_out = on_timed_out
-        self._log = log
-        self._channels: dict[Address, Connection] = {}
-        self._attempts: dict[Address, asyncio.Task[Connection]] = {}
-        self._closed = False
-        self._endpoint = Endpoint(
-            clock=clock,
-            log=log,
-            handler=handler,
-            on_close=self._lost,
-            on_unasked=self._unasked,
-            idle_s=idle_s,
-            language=language,
-            version=version,
-        )
+    network: Network
+    handler: Handler | None = None
+    connect_timeout_s: float = 3.0
+    close_on_timeout: bool = True
+    language: LanguageCode | None = None
+    version: int | None = None
+    on_event: Callable[[str, Address, str], None] | None = None
+    on_timed_out: Callable[[Address, int | None, float], None] | None = None
+    _channels: dict[Address, Connection] = field(init=False, default_factory=dict)
+    _attempts: dict[Address, asyncio.Task[Connection]] = field(init=False, default_factory=dict)
+    _closed: bool = field(init=False, default=False)
+
+    def __post_init__(self) -> None:
+        self.on_close, self.on_unasked = self._lost, self._unasked
+        self._spares_short_waits = self.version is None or self.version >= V5_1_4
 
     async def invoke(
         self,
@@ -81,15 +60,15 @@ class RemotingClient:
         have been sent), LocalProtocolError. A RequestTimeout closes the channel, as Java's synchronous call does; from
         5.1.4 on only if more than 100 ms or a quarter of the time was left for the answer.
         """
-        begin_s = self._clock.monotonic_s()
+        begin_s = self.clock.monotonic_s()
         connection, left_s = await self._connected_in_time(address, timeout_s)
         try:
             return await connection.invoke(command, timeout_s=left_s)
         except RequestTimeout:
             self._timed_out(address, command.code, begin_s)
-            closes = self._close_on_timeout if close_on_timeout is None else close_on_timeout
+            closes = self.close_on_timeout if close_on_timeout is None else close_on_timeout
             if closes and (not self._spares_short_waits or left_s > _CLOSE_MIN_S or left_s > timeout_s / 4):
-                self._log.warning("channel %s: closed, because request %d timed out", connection, command.code)
+                self.log.warning("channel %s: closed, because request %d timed out", connection, command.code)
                 connection.close()
             raise
 
@@ -132,34 +111,34 @@ class RemotingClient:
         """Close every channel and refuse further calls."""
         self._closed = True
         await cancel_all(self._attempts.values())
-        await self._endpoint.close_all()
+        await self.close_all()
 
     async def _connected_in_time(self, address: Address, timeout_s: float) -> tuple[Connection, float]:
         connection = self._channels.get(address)
         if connection is not None and not connection.closed:
             return connection, timeout_s
-        begin_s = self._clock.monotonic_s()
+        begin_s = self.clock.monotonic_s()
         try:
             # where the budget covers a whole attempt, the attempt's own limit says why it failed
-            async with self._clock.timeout(None if timeout_s >= self._connect_timeout_s else timeout_s):
+            async with self.clock.timeout(None if timeout_s >= self.connect_timeout_s else timeout_s):
                 connection = await self.connect(address)
         except TimeoutError as exc:
             raise TooManyRequests(f"connect to {address} took more than the call's {timeout_s:g} s") from exc
-        left_s = timeout_s - (self._clock.monotonic_s() - begin_s)
+        left_s = timeout_s - (self.clock.monotonic_s() - begin_s)
         if left_s <= 0:
             raise TooManyRequests(f"connect to {address} took the call's {timeout_s:g} s")
         return connection, left_s
 
     async def _dial(self, address: Address) -> Connection:
-        connection, begin_s = Connection(self._endpoint, address), self._clock.monotonic_s()
+        connection, begin_s = Connection(self, address), self.clock.monotonic_s()
         try:
-            async with self._clock.timeout(self._connect_timeout_s):
-                await self._network.connect(address, lambda: connection)
+            async with self.clock.timeout(self.connect_timeout_s):
+                await self.network.connect(address, lambda: connection)
             if connection.closed:
                 raise ConnectError(f"connect to {address} failed: the peer closed it at once")
             self._channels[address] = connection
         except TimeoutError as exc:
-            failure = ConnectError(f"connect to {address} failed: no answer in {self._connect_timeout_s:g} s")
+            failure = ConnectError(f"connect to {address} failed: no answer in {self.connect_timeout_s:g} s")
             self._timed_out(address, None, begin_s)
             self._tell("connect_failed", address, str(failure))
             raise failure from exc
@@ -184,12 +163,12 @@ class RemotingClient:
         self._tell("unasked", connection.remote_address, f"code {response.code}, opaque {response.opaque}")
 
     def _timed_out(self, address: Address, code: int | None, begin_s: float) -> None:
-        if self._on_timed_out is not None:
-            self._on_timed_out(address, code, self._clock.monotonic_s() - begin_s)
+        if self.on_timed_out is not None:
+            self.on_timed_out(address, code, self.clock.monotonic_s() - begin_s)
 
     def _tell(self, event: str, address: Address, reason: str) -> None:
-        if self._on_event is not None:
-            self._on_event(event, address, reason)
+        if self.on_event is not None:
+            self.on_event(event, address, reason)
 
 
 def _seen(attempt: asyncio.Task[Connection]) -> None:

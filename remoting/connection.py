@@ -60,7 +60,7 @@ class Endpoint:
     on_close: Callable[[Connection, str], None] | None = None
     on_unasked: Callable[[Connection, RemotingCommand], None] | None = None
     """It gets responses that answer no request of the channel, not even an abandoned request."""
-    idle_s: float
+    idle_s: float = 120
     frame_max: int = FRAME_MAX
     fast_path: FastPath | None = None
     witness: Witness | None = None

@@ -12,21 +12,13 @@ again to renew it. Upstream: `ConsumerManager`, `ConsumerGroupInfo`, `ProducerMa
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from ...remoting.bodies.client import ConsumerData, HeartbeatData, SubscriptionData
 from ...remoting.codes import LanguageCode
 from ...remoting.message import MessageQueue
-from ...remoting.node.network import Address
+from ...remoting.transport import Connection
 
 CHANNEL_EXPIRED_MS = 120_000
-
-
-class Channel(Protocol):
-    """The part of a connection that the client table uses."""
-
-    id: int
-    remote_address: Address
 
 
 @dataclass(slots=True)
@@ -34,7 +26,7 @@ class Client:
     """One client on one channel."""
 
     client_id: str
-    channel: Channel
+    channel: Connection
     language: LanguageCode | None
     version: int
     seen_ms: int
@@ -137,11 +129,11 @@ class ClientManager:
         """Return the consumer groups with a client on this channel."""
         return [name for name, group in self.consumers.items() if channel_id in group.clients]
 
-    def channels_of(self, group: str) -> list[Channel]:
+    def channels_of(self, group: str) -> list[Connection]:
         found = self.consumers.get(group)
         return [] if found is None else [client.channel for client in found.clients.values()]
 
-    def producer_channel(self, client_id: str) -> Channel | None:
+    def producer_channel(self, client_id: str) -> Connection | None:
         groups = self.producers.values()
         found = (client for clients in groups for client in clients.values() if client.client_id == client_id)
         return max((client.channel for client in found), key=lambda channel: channel.id, default=None)

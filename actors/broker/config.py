@@ -7,8 +7,9 @@ as thread pool sizes) are ignored. A wrong value is refused with an error that n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 from ...remoting.codes import PERM_READ, PERM_WRITE
 from ...remoting.node.network import Address
@@ -17,35 +18,56 @@ from ...remoting.topics import DEFAULT_CLUSTER
 from ..errors import ConfigError
 
 _DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
-_ROLES = ("ASYNC_MASTER", "SYNC_MASTER", "SLAVE")
 _UNIT_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+def _checked(default: object, holds: Callable[[Any], object], allowed: str) -> Any:
+    return field(default=default, metadata={"check": lambda value: (holds(value), allowed)})
+
+
+def _one_of(default: str, *others: str) -> Any:
+    return _checked(default, lambda value: value in (default, *others), " or ".join((default, *others)))
+
+
+def _within(default: int, least: int, most: int, unit: str = "") -> Any:
+    return _checked(default, lambda value: least <= value <= most, f"{least} to {most}{unit}")
+
+
+def _positive(default: int, unit: str = "") -> Any:
+    return _checked(default, lambda value: value > 0, f"more than 0{unit}")
+
+
+def _0_or_more(default: int) -> Any:
+    return _checked(default, lambda value: value >= 0, "0 ms or more")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerConfig:
     """All of a broker's settings. Durations are in milliseconds. `java_name` gives RocketMQ's spelling of a setting."""
 
-    broker_name: str = "broker-a"
+    broker_name: str = _checked("broker-a", lambda name: name.strip(), "a name")
     broker_id: int = 0
-    broker_role: str = "ASYNC_MASTER"
+    broker_role: str = _one_of("ASYNC_MASTER", "SYNC_MASTER", "SLAVE")
     """ASYNC_MASTER, SYNC_MASTER (a send waits until a slave has it) or SLAVE, whose brokerId is above 0."""
     slave_read_enable: bool = False
     """Whether the broker sends a consumer that is far behind to a slave (whichBrokerWhenConsumeSlowly). Slaves serve
     pulls in any case."""
-    cluster_name: str = DEFAULT_CLUSTER
+    cluster_name: str = _checked(DEFAULT_CLUSTER, lambda name: name.strip(), "a name")
     namesrv_addr: tuple[Address, ...] = ()
     address_server: Address | None = None
     """The HTTP server that gives the list of NameServers where `namesrv_addr` is empty
     (`fetchNamesrvAddrByAddressServer`)."""
     broker_ip1: str = ""
     """The host registered with NameServers and written into messages; empty: the listening host."""
-    listen_port: int = 10911
+    listen_port: int = _within(10911, 0, 65535)
     bind_address: str = ""
     """Where the stand-alone broker listens; empty means on the address that it tells, brokerIP1."""
     profile: Profile = Profile.V4_9
-    broker_permission: int = PERM_READ | PERM_WRITE
+    broker_permission: int = _checked(
+        PERM_READ | PERM_WRITE, lambda bits: bits in (0, 2, 4, 6), "2 (write), 4 (read), 6 (both) or 0"
+    )
 
-    default_topic_queue_nums: int = 8
+    default_topic_queue_nums: int = _within(8, 1, 65536)
     auto_create_topic_enable: bool = True
     auto_create_subscription_group: bool = True
     cluster_topic_enable: bool = True
@@ -55,98 +77,56 @@ class BrokerConfig:
     trace_on: bool = True
     region_id: str = "DefaultRegion"
 
-    register_name_server_period: int = 30_000
-    register_broker_timeout_mills: int = 0
+    register_name_server_period: int = _positive(30_000, " ms")
+    register_broker_timeout_mills: int = _0_or_more(0)
     """0 means the profile's own: 6000 in 4.9, 24000 in 5.x."""
-    broker_not_active_timeout_millis: int = 0
+    broker_not_active_timeout_millis: int = _0_or_more(0)
     """How long a NameServer of 5.x shall keep this broker without a word from it, in milliseconds; 4.9 does not send
     it. 0 means 120000, and 10000 with enableSlaveActingMaster."""
     enable_slave_acting_master: bool = False
     """5.x: whether the slave with the least id acts as master while the group has no master. The broker then sends a
     heartbeat each second."""
-    broker_heartbeat_interval: int = 1000
-    connect_timeout_millis: int = 3000
-    client_channel_max_idle_time_seconds: int = 120
+    broker_heartbeat_interval: int = _positive(1000)
+    connect_timeout_millis: int = _positive(3000)
+    client_channel_max_idle_time_seconds: int = _positive(120)
     client_close_socket_if_timeout: bool = True
-    server_channel_max_idle_time_seconds: int = 120
+    server_channel_max_idle_time_seconds: int = _positive(120)
     force_register: bool = True
     compressed_register: bool = False
     notify_consumer_ids_changed_enable: bool = True
 
     long_polling_enable: bool = True
-    short_polling_time_mills: int = 1000
+    short_polling_time_mills: int = _positive(1000, " ms")
     lite_pull_message_enable: bool = True
     enable_property_filter: bool = False
     """Whether consumers may filter by SQL92."""
-    max_held_pulls: int = 100_000
+    max_held_pulls: int = _positive(100_000)
     """How many pull requests may wait at once (in Java `pullThreadPoolQueueCapacity` bounds them)."""
-    flush_consumer_offset_interval: int = 5000
+    flush_consumer_offset_interval: int = _positive(5000, " ms")
 
     store_reply_message_enable: bool = True
     """Whether the broker stores a reply, too, and does not only push it to the client that asked."""
     reject_transaction_message: bool = False
-    transaction_time_out: int = 6000
-    transaction_check_max: int = 15
-    transaction_check_interval: int = 0
+    transaction_time_out: int = _0_or_more(6000)
+    transaction_check_max: int = _positive(15)
+    transaction_check_interval: int = _0_or_more(0)
     """0 means the profile's own: 60000 in 4.9, 30000 in 5.x."""
 
     store_path_root_dir: str = "~/store"
     mapped_file_size_commit_log: int = 1 << 30
-    flush_disk_type: str = "ASYNC_FLUSH"
-    max_message_size: int = 4 << 20
-    max_transfer_bytes_on_message_in_memory: int = 256 * 1024
-    max_transfer_count_on_message_in_memory: int = 32
+    flush_disk_type: str = _one_of("ASYNC_FLUSH", "SYNC_FLUSH")
+    max_message_size: int = _within(4 << 20, 1, 16_000_000, " B")
+    max_transfer_bytes_on_message_in_memory: int = _positive(256 * 1024)
+    max_transfer_count_on_message_in_memory: int = _positive(32)
     message_delay_level: str = _DELAY_LEVELS
 
     def __post_init__(self) -> None:
-        checks = (
-            ("broker_name", bool(self.broker_name.strip()), "a name"),
-            ("cluster_name", bool(self.cluster_name.strip()), "a name"),
-            ("broker_role", self.broker_role in _ROLES, " or ".join(_ROLES)),
-            (
-                "broker_id",
-                self.broker_id > 0 if self.is_slave else self.broker_id == 0,
-                "1 or more with brokerRole SLAVE" if self.is_slave else "0, or 1 or more with brokerRole SLAVE",
-            ),
-            ("listen_port", 0 <= self.listen_port <= 65535, "0 to 65535"),
-            ("broker_permission", self.broker_permission in (0, 2, 4, 6), "2 (write), 4 (read), 6 (both) or 0"),
-            ("default_topic_queue_nums", 1 <= self.default_topic_queue_nums <= 65536, "1 to 65536"),
-            ("register_name_server_period", self.register_name_server_period > 0, "more than 0 ms"),
-            ("register_broker_timeout_mills", self.register_broker_timeout_mills >= 0, "0 ms or more"),
-            *(
-                (name, getattr(self, name) > 0, "more than 0")
-                for name in (
-                    "broker_heartbeat_interval",
-                    "connect_timeout_millis",
-                    "client_channel_max_idle_time_seconds",
-                    "server_channel_max_idle_time_seconds",
-                )
-            ),
-            ("broker_not_active_timeout_millis", self.broker_not_active_timeout_millis >= 0, "0 ms or more"),
-            ("flush_consumer_offset_interval", self.flush_consumer_offset_interval > 0, "more than 0 ms"),
-            ("transaction_time_out", self.transaction_time_out >= 0, "0 ms or more"),
-            ("transaction_check_max", self.transaction_check_max > 0, "more than 0"),
-            ("transaction_check_interval", self.transaction_check_interval >= 0, "0 ms or more"),
-            ("short_polling_time_mills", self.short_polling_time_mills > 0, "more than 0 ms"),
-            ("max_held_pulls", self.max_held_pulls > 0, "more than 0"),
-            ("max_message_size", 0 < self.max_message_size <= 16_000_000, "1 to 16000000 B"),
-            (
-                "mapped_file_size_commit_log",
-                self.max_message_size + 65_536 <= self.mapped_file_size_commit_log <= 1 << 40,
-                "room for the largest message (maxMessageSize + 65536 B), at most 1 TiB",
-            ),
-            ("flush_disk_type", self.flush_disk_type in ("ASYNC_FLUSH", "SYNC_FLUSH"), "ASYNC_FLUSH or SYNC_FLUSH"),
-            (
-                "max_transfer_bytes_on_message_in_memory",
-                self.max_transfer_bytes_on_message_in_memory > 0,
-                "more than 0",
-            ),
-            (
-                "max_transfer_count_on_message_in_memory",
-                self.max_transfer_count_on_message_in_memory > 0,
-                "more than 0",
-            ),
-        )
+        checks = [(f.name, *f.metadata["check"](getattr(self, f.name))) for f in fields(self) if f.metadata]
+        is_id = self.broker_id > 0 if self.is_slave else self.broker_id == 0
+        id_ = "1 or more with brokerRole SLAVE" if self.is_slave else "0, or 1 or more with brokerRole SLAVE"
+        has_room = self.max_message_size + 65_536 <= self.mapped_file_size_commit_log <= 1 << 40
+        room = "room for the largest message (maxMessageSize + 65536 B), at most 1 TiB"
+        checks += [("broker_id", is_id, id_), ("mapped_file_size_commit_log", has_room, room)]
         for name, holds, allowed in checks:
             if not holds:
                 raise ConfigError("BrokerConfig", java_name(name), _text(getattr(self, name)), allowed)

@@ -8,7 +8,6 @@ offset, a 5.x broker commits the new offset at once and starts the queue's next 
 """
 
 from collections.abc import Awaitable, Mapping
-from typing import cast
 
 from ...remoting.bodies.admin import GetConsumerStatusBody, MessageQueueForC, ResetOffsetBody, ResetOffsetBodyForC
 from ...remoting.codes import LanguageCode, RequestCode, ResponseCode
@@ -62,7 +61,7 @@ class ConsumerCalls:
     async def _call(self, client: Client, group: str, command: RemotingCommand) -> RemotingCommand:
         """The broker's answer to mqadmin, made from the client's answer."""
         try:
-            answer = await cast(Connection, client.channel).invoke(command, timeout_s=CALL_TIMEOUT_S)
+            answer = await client.channel.invoke(command, timeout_s=CALL_TIMEOUT_S)
         except RequestTimeout as exc:
             return refuse(ResponseCode.CONSUME_MSG_TIMEOUT, f"consumer <{group}> <{client.client_id}> Timeout: {exc}")
         except RocketMQError as exc:
@@ -152,7 +151,7 @@ class ConsumerCalls:
         for client in consumers.clients.values():
             command = RemotingCommand.request(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, fields, told, oneway=True)
             try:
-                cast(Connection, client.channel).send(command)
+                client.channel.send(command)
             except RocketMQError as exc:
                 services.context.log.error(
                     "[reset-offset] reset offset exception. topic=%s, group=%s ,error=%s", topic, group, exc
@@ -181,7 +180,7 @@ class ConsumerCalls:
         for client in clients:
             command = RemotingCommand.request(RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, fields)
             try:
-                answer = await cast(Connection, client.channel).invoke(command, timeout_s=STATUS_TIMEOUT_S)
+                answer = await client.channel.invoke(command, timeout_s=STATUS_TIMEOUT_S)
                 if answer.code == ResponseCode.SUCCESS and answer.body:
                     table[client.client_id] = GetConsumerStatusBody.decode(answer.body).message_queue_table
             except RocketMQError as exc:

@@ -27,7 +27,7 @@ from ...remoting.command import RemotingCommand, success
 from ...remoting.errors import RocketMQError
 from ...remoting.headers import namesrv as headers
 from ...remoting.node.network import Address
-from ...remoting.node.tasks import cancel_all
+from ...remoting.node.tasks import Tasks
 from ...remoting.top_addressing import TASK, broker_period_s
 from ...remoting.transport import RemotingClient
 from .services import Services
@@ -56,7 +56,7 @@ class Registration:
         self._targets = targets
         self._one_round = asyncio.Lock()
         self._behind: set[Address] = set()
-        self._tasks: dict[asyncio.Task[None], None] = {}  # in order of their beginning: `stop` ends them so
+        self._tasks = Tasks()
         self._periodic: asyncio.Task[None] | None = None
         self._stopped = False
 
@@ -68,8 +68,7 @@ class Registration:
     async def stop(self) -> None:
         """Stop the periodic registration, and unregister from every NameServer, one after the other."""
         self._stopped = True
-        tasks, self._tasks = self._tasks, dict[asyncio.Task[None], None]()
-        await cancel_all(tasks)
+        await self._tasks.cancel()
         for target in self._targets():
             await self._unregister(target)
 
@@ -270,12 +269,10 @@ class Registration:
         return RemotingCommand.request(code, fields, body)
 
     def _spawn(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
-        task = asyncio.create_task(work)
-        self._tasks[task] = None
+        task = self._tasks.spawn(work)
         task.add_done_callback(self._done)
         return task
 
     def _done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.pop(task, None)
         if not task.cancelled() and task.exception() is not None:
             self._services.context.log.error("registration failed", exc_info=task.exception())

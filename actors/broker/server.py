@@ -10,7 +10,7 @@ Upstream: `BrokerController`, `BrokerStartup`, `ClientHousekeepingService`.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TypeVar
@@ -22,7 +22,7 @@ from ...remoting.headers.namesrv import RegisterBrokerResponseHeader
 from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
 from ...remoting.node.recording import ignore, record_timed_out
-from ...remoting.node.tasks import cancel_all
+from ...remoting.node.tasks import Tasks
 from ...remoting.properties import format_properties, parse_properties
 from ...remoting.top_addressing import TASK, TopAddressing
 from ...remoting.topics import HALF_TOPIC, SCHEDULE_TOPIC
@@ -87,20 +87,18 @@ class Broker:
         self._server = self._remoting_server(self._handle)
         self._vip_server = self._remoting_server(self._handle_vip) if vip else None
         self._client = RemotingClient(
-            clock=context.clock,
-            network=context.network,
+            **context.seams,
             connect_timeout_s=config.connect_timeout_millis / 1000,
             idle_s=config.client_channel_max_idle_time_seconds,
             close_on_timeout=config.client_close_socket_if_timeout,
             on_timed_out=lambda *wait: record_timed_out(context.record, *wait),
             language=LanguageCode.JAVA,
             version=config.profile.version,
-            log=context.log,
         )
         by_http = config.address_server if not config.namesrv_addr else None
         self._addressing = None if by_http is None else TopAddressing(context, by_http)
         self._fetched: tuple[Address, ...] = ()
-        self._tasks: dict[asyncio.Task[object], None] = {}  # in order of their beginning: `stop` ends them so
+        self._tasks = Tasks()
         self._role_tasks: tuple[asyncio.Task[object], ...] = ()
         self._started_ms = context.clock.now_ms()
         self._store_is_open = self._serves = False
@@ -152,12 +150,14 @@ class Broker:
         for topic in self.services.topics.topic_config_table.values():
             self._record_topic(topic.topic_name, topic)
         self._begin_role()
-        self._spawn(self._check_held_pulls())
-        self._spawn(self._scan_clients())
-        self._spawn(self._every(lambda: self.services.config.flush_consumer_offset_interval / 1000, self._persist))
+        self._tasks.spawn(self._check_held_pulls())
+        self._tasks.spawn(self._scan_clients())
+        self._tasks.spawn(
+            self._every(lambda: self.services.config.flush_consumer_offset_interval / 1000, self._persist)
+        )
         await self._registration.start()
         if self.services.config.acts_as_master:
-            self._spawn(self._members.run())
+            self._tasks.spawn(self._members.run())
         names = ";".join(map(str, self._registration_targets()))
         self._context.log.info("%s", self.boot_line + (f" and name server is {names}" if names else ""))
 
@@ -168,7 +168,7 @@ class Broker:
             self._processor.half_messages.open()
             self._schedule.start()
             work = [self._check_transactions()]
-        self._role_tasks = tuple(map(self._spawn, work))
+        self._role_tasks = tuple(map(self._tasks.spawn, work))
 
     def _change_role(self, old: BrokerConfig) -> None:
         """Continue with another broker id. NameServers are told, and delete the old id's address
@@ -196,8 +196,7 @@ class Broker:
 
     async def stop(self) -> None:
         """Unregister from every NameServer in turn, close all channels, and write all files completely."""
-        tasks, self._tasks = self._tasks, dict[asyncio.Task[object], None]()
-        await cancel_all(tasks)
+        await self._tasks.cancel()
         if self._store_is_open:
             await self._registration.stop()
             self._schedule.stop()
@@ -282,8 +281,7 @@ class Broker:
     def _remoting_server(self, handler: Callable[[Connection, RemotingCommand], Answer]) -> RemotingServer:
         context, config = self._context, self._config
         return RemotingServer(
-            clock=context.clock,
-            network=context.network,
+            **context.seams,
             handler=handler,
             on_open=self._opened,
             on_close=self._channel_lost,
@@ -291,7 +289,6 @@ class Broker:
             witness=None if context.record is ignore else SendWitness(context.record),
             language=LanguageCode.JAVA,
             version=config.profile.version,
-            log=context.log,
         )
 
     def _opened(self, connection: Connection) -> None:
@@ -425,12 +422,6 @@ class Broker:
         if self._store_is_open:
             self._store_is_open = False
             self.store.close()
-
-    def _spawn(self, work: Coroutine[object, object, object]) -> asyncio.Task[object]:
-        task = asyncio.create_task(work)
-        self._tasks[task] = None
-        task.add_done_callback(lambda done: self._tasks.pop(done, None))
-        return task
 
 
 def _role(config: BrokerConfig) -> tuple[str, int]:

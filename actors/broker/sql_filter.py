@@ -50,24 +50,19 @@ class _Incomparable(Exception):
     """Two values that have no order."""
 
 
-class Filter:
-    """A compiled filter."""
+@lru_cache(maxsize=256)
+def compile_filter(text: str, *, with_contains: bool = True) -> Callable[[Properties], bool]:
+    """Return what says whether properties match. `with_contains`: allow 5.x's CONTAINS, STARTSWITH and ENDSWITH. Raises
+    SqlError."""
+    evaluate = _truth(_Parser(text, _WORDS | _WORDS_5 if with_contains else _WORDS).either()).evaluate
 
-    def __init__(self, evaluate: Evaluate) -> None:
-        self._evaluate = evaluate
-
-    def matches(self, properties: Properties) -> bool:
+    def matches(properties: Properties) -> bool:
         try:
-            return self._evaluate(properties) is True
+            return evaluate(properties) is True
         except _Incomparable:
             return False
 
-
-@lru_cache(maxsize=256)
-def compile_filter(text: str, *, with_contains: bool = True) -> Filter:
-    """Return the compiled filter. `with_contains`: allow 5.x's CONTAINS, STARTSWITH and ENDSWITH. Raises SqlError."""
-    parser = _Parser(text, _WORDS | _WORDS_5 if with_contains else _WORDS)
-    return Filter(_truth(parser.either()).evaluate)
+    return matches
 
 
 class _Node(NamedTuple):
@@ -84,10 +79,7 @@ class _Parser:
         self._depth = 0
 
     def either(self) -> _Node:
-        nodes = [self._both()]
-        while self._take("word", "OR"):
-            nodes.append(self._both())
-        return nodes[0] if len(nodes) == 1 else _any(*map(_truth, nodes))
+        return self._joined("OR", self._both, _any)
 
     def expect(self, kind: str, *texts: str) -> str:
         """Take and return the next token, which must be of this kind and, if given, one of `texts`. Raises SqlError."""
@@ -99,10 +91,13 @@ class _Parser:
         return found
 
     def _both(self) -> _Node:
-        nodes = [self._equality()]
-        while self._take("word", "AND"):
-            nodes.append(self._equality())
-        return nodes[0] if len(nodes) == 1 else _all(*map(_truth, nodes))
+        return self._joined("AND", self._equality, _all)
+
+    def _joined(self, word: str, part: Callable[[], _Node], join: Callable[..., _Node]) -> _Node:
+        nodes = [part()]
+        while self._take("word", word):
+            nodes.append(part())
+        return nodes[0] if len(nodes) == 1 else join(*map(_truth, nodes))
 
     def _equality(self) -> _Node:
         left = self._comparison()
@@ -156,12 +151,7 @@ class _Parser:
         while self._take("sign", ","):
             texts.add(self._text())
         self.expect("sign", ")")
-
-        def evaluate(properties: Properties) -> Value:
-            found = value.evaluate(properties)
-            return None if found is None else (found in texts) is not negated
-
-        return _Node(evaluate, "truth")
+        return _made_of(lambda found: None if found is None else (found in texts) is not negated, value)
 
     def _unary(self) -> _Node:
         self._depth += 1
@@ -251,6 +241,11 @@ def _tokens(text: str, words: frozenset[str]) -> Sequence[tuple[str, str, int]]:
 # --- what each part of a filter comes to
 
 
+def _made_of(result: Callable[..., Value], *nodes: _Node, kind: str = "truth") -> _Node:
+    """Return the node whose value is `result` of the values of `nodes`."""
+    return _Node(lambda properties: result(*(node.evaluate(properties) for node in nodes)), kind)
+
+
 def _literal(value: Value) -> _Node:
     return _Node(lambda _: value, "literal", value)
 
@@ -261,7 +256,7 @@ _NULL = _literal(None)
 def _truth(node: _Node) -> _Node:
     """The node as a truth value. A property is a text, and so never true."""
     if node.kind == "property":
-        return _Node(lambda properties: None if node.evaluate(properties) is None else False, "truth")
+        return _made_of(lambda text: None if text is None else False, node)
     if node.kind == "truth" or (node.kind == "literal" and (node.literal is None or isinstance(node.literal, bool))):
         return node
     raise SqlError("a value stands where a condition is expected")
@@ -292,29 +287,20 @@ def _deciding(nodes: Sequence[_Node], decides: bool) -> _Node:
 
 
 def _not(node: _Node) -> _Node:
-    def evaluate(properties: Properties) -> Value:
-        value = node.evaluate(properties)
-        return None if value is None else not value
-
-    return _Node(evaluate, "truth")
+    return _made_of(lambda value: None if value is None else not value, node)
 
 
 def _negative(node: _Node) -> _Node:
-    def evaluate(properties: Properties) -> Value:
-        value = node.evaluate(properties)
-        return -value if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-    return _Node(evaluate, "number")
+    return _made_of(lambda value: -value if _is_number(value) else None, node, kind="number")
 
 
 def _equal(left: _Node, right: _Node) -> _Node:
-    def evaluate(properties: Properties) -> Value:
-        first, second = left.evaluate(properties), right.evaluate(properties)
+    def is_equal(first: Value, second: Value) -> Value:
         if first is None or second is None:
             return True if first is second else None if first is None else False
         return _compare(first, second) == 0
 
-    return _Node(evaluate, "truth")
+    return _made_of(is_equal, left, right)
 
 
 def _ordered(left: _Node, sign: str, right: _Node) -> _Node:
@@ -322,8 +308,7 @@ def _ordered(left: _Node, sign: str, right: _Node) -> _Node:
         if side.kind == "truth" or (side.kind == "literal" and not _is_number(side.literal)):
             raise SqlError(f"{sign} compares numbers only")
 
-    def evaluate(properties: Properties) -> Value:
-        first, second = left.evaluate(properties), right.evaluate(properties)
+    def is_in_order(first: Value, second: Value) -> Value:
         if first is None or second is None:
             return None
         if isinstance(first, str) and isinstance(second, str):
@@ -331,19 +316,14 @@ def _ordered(left: _Node, sign: str, right: _Node) -> _Node:
         order = _compare(first, second)
         return {">": order > 0, ">=": order >= 0, "<": order < 0, "<=": order <= 0}[sign]
 
-    return _Node(evaluate, "truth")
+    return _made_of(is_in_order, left, right)
 
 
 def _part(node: _Node, word: str, part: str, negated: bool) -> _Node:
     """CONTAINS, STARTSWITH, ENDSWITH. False, even negated, if the property is no text or the text to look for is
     empty."""
     found_in = {"CONTAINS": str.__contains__, "STARTSWITH": str.startswith, "ENDSWITH": str.endswith}[word]
-
-    def evaluate(properties: Properties) -> Value:
-        value = node.evaluate(properties)
-        return isinstance(value, str) and bool(part) and found_in(value, part) is not negated
-
-    return _Node(evaluate, "truth")
+    return _made_of(lambda text: isinstance(text, str) and bool(part) and found_in(text, part) is not negated, node)
 
 
 def _compare(left: Value, right: Value) -> int:

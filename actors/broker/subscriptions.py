@@ -1,11 +1,11 @@
 """Which messages of a topic a subscription wants: all, those with certain tags, or those that match an SQL92 filter."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ...remoting.bodies.client import SUB_ALL, SubscriptionData
 from .config import BrokerConfig
-from .sql_filter import Filter, compile_filter
+from .sql_filter import Properties, compile_filter
 
 TAG, SQL92 = "TAG", "SQL92"
 
@@ -16,14 +16,10 @@ class FilterUnsupported(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The messages that a subscription wants. `tags_codes` None allows any tag, `sql` None any properties."""
+    """The messages that a subscription wants. `tags_codes` None allows any tag, `takes` None any properties."""
 
     tags_codes: frozenset[int] | None = None
-    sql: Filter | None = None
-
-    @property
-    def takes(self) -> Callable[[Mapping[str, str]], bool] | None:
-        return None if self.sql is None else self.sql.matches
+    takes: Callable[[Properties], bool] | None = None
 
 
 EVERYTHING = Wanted()
@@ -37,4 +33,4 @@ def wanted_by(subscription: SubscriptionData, config: BrokerConfig) -> Wanted:
         return EVERYTHING if everything else Wanted(subscription.code_set)
     if not config.enable_property_filter or kind != SQL92:
         raise FilterUnsupported(f"The broker does not support consumer to filter message by {kind}")
-    return Wanted(sql=compile_filter(subscription.sub_string, with_contains=config.is_5x))
+    return Wanted(takes=compile_filter(subscription.sub_string, with_contains=config.is_5x))

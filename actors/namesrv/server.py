@@ -10,7 +10,7 @@ Upstream: `NamesrvController`, `BrokerHousekeepingService`, `BatchUnregistration
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from ...remoting.bodies.route import canonical
@@ -23,7 +23,7 @@ from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
 from ...remoting.node.profile import Profile
 from ...remoting.node.recording import ignore
-from ...remoting.node.tasks import cancel_all
+from ...remoting.node.tasks import Tasks
 from ...remoting.transport import Connection, RemotingClient, RemotingServer
 from ...remoting.witness import OF_ROUTES, Witness
 from ..standalone import LineLogger
@@ -91,8 +91,7 @@ class NameServer:
             config_path=_path(config.config_store_path, context, "namesrv.properties"),
         )
         self._server = RemotingServer(
-            clock=context.clock,
-            network=context.network,
+            **context.seams,
             handler=self._handle,
             on_open=self._channels.opened,
             on_close=self._closed,
@@ -102,12 +101,11 @@ class NameServer:
             witness=None if context.record is ignore else Witness(context.record, OF_ROUTES),
             language=LanguageCode.JAVA,
             version=config.profile.version,
-            log=context.log,
         )
-        self._client: RemotingClient | None = None
+        self._client = RemotingClient(**context.seams, language=LanguageCode.JAVA, version=config.profile.version)
         self._recorded_routes: dict[str, object] = {}
         self._unregistrations = asyncio.Event()
-        self._tasks: dict[asyncio.Task[None], None] = {}  # in order of their beginning: `stop` ends them so
+        self._tasks = Tasks()
         self._stopping = False
 
     @property
@@ -124,26 +122,17 @@ class NameServer:
 
     async def start(self) -> None:
         self.processor.started_ms = self._context.clock.now_ms()
-        self._spawn(self._scan())
-        self._spawn(self._dump_kv_config())
+        self._tasks.spawn(self._scan())
+        self._tasks.spawn(self._dump_kv_config())
         if self.config.profile is Profile.V5_X:
-            self._spawn(self._unregister_worker())
+            self._tasks.spawn(self._unregister_worker())
 
     async def stop(self) -> None:
         """Close every channel and wait until all are closed. The route table stays, and no broker is notified."""
         self._stopping = True
-        tasks, self._tasks = self._tasks, dict[asyncio.Task[None], None]()
-        await cancel_all(tasks)
+        await self._tasks.cancel()
         await self._server.close()
-        if self._client is not None:
-            await self._client.close()
-
-    def _spawn(self, coroutine: Coroutine[None, None, None]) -> None:
-        task = asyncio.create_task(coroutine)
-        self._tasks[task] = None
-        task.add_done_callback(lambda done: self._tasks.pop(done, None))
-
-    # -- requests ----------------------------------------------------------------------------------------------------
+        await self._client.close()
 
     def _handle(self, connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
         response = self.processor(Caller(connection.id, connection.remote_address), request)
@@ -191,7 +180,7 @@ class NameServer:
         expired = self.table.expire(now_ms=self._context.clock.now_ms())
         self._settle(expired.dropped)
         if expired.channel_ids:
-            connections = {connection.id: connection for connection in self._server.connections}
+            connections = self._server.connections
             for channel_id in expired.channel_ids:
                 if channel_id in connections:
                     self._channels.closing(connections[channel_id])
@@ -271,7 +260,7 @@ class NameServer:
                 notification.offline_broker_addr or "null",
             )
             for address in notification.notify:
-                self._spawn(self._notify_one(address, notification))
+                self._tasks.spawn(self._notify_one(address, notification))
 
     async def _notify_one(self, address: str, notification: MinBrokerIdChanged) -> None:
         header = NotifyMinBrokerIdChangeRequestHeader(
@@ -283,24 +272,12 @@ class NameServer:
         request = RemotingCommand.request(RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE, header, oneway=True)
         said, began_s = header.to_ext_fields(), self._context.clock.monotonic_s()
         try:
-            await self._dialling_end().oneway(Address.parse(address), request, timeout_s=NOTIFY_TIMEOUT_S)
+            await self._client.oneway(Address.parse(address), request, timeout_s=NOTIFY_TIMEOUT_S)
         except (RocketMQError, ValueError) as exc:  # it is oneway: nobody waits for it, and brokers ask by themselves
             self._log.warning("notify %s of min broker id %s failed: %s", address, notification.min_broker_id, exc)
         took_ms = (self._context.clock.monotonic_s() - began_s) * 1000
         about = {"broker_name": notification.broker_name, "address": address, "duration_ms": took_ms}
         self._context.record("min_broker_id_told", value=said, **about)
-
-    def _dialling_end(self) -> RemotingClient:
-        """The client for requests of this NameServer to others, made when it is first needed."""
-        if self._client is None:
-            self._client = RemotingClient(
-                clock=self._context.clock,
-                network=self._context.network,
-                language=LanguageCode.JAVA,
-                version=self.config.profile.version,
-                log=self._log,
-            )
-        return self._client
 
 
 def _path(configured: str, context: NodeContext, name: str) -> Path | None:

@@ -16,7 +16,7 @@ threads executed concurrent requests. Commits are recorded in the order in which
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from ...actors.broker.client_manager import CHANNEL_EXPIRED_MS, Client, ClientManager
 from ...remoting import fastjson
@@ -256,7 +256,8 @@ class BrokerRows(ServerRows):
             pass  # nobody can read it, and the broker could not either
 
     def _heartbeat(self, at_ms: float, said: HeartbeatData, asked: Asked, channel: _Channel) -> None:
-        client = Client(said.client_id, channel, None, asked.version, int(at_ms))
+        # of a channel the table reads no more than _Channel has
+        client = Client(said.client_id, cast(Any, channel), None, asked.version, int(at_ms))
         self._of_client(at_ms, "client_heartbeat", client, said_of(said))
         for data in said.consumer_data_set:
             self._clients.register_consumer(data, client)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import http.client
 import logging
-import threading
 from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Any
@@ -19,6 +18,7 @@ import orjson
 
 from ...actors.hosts import HostLost
 from ...actors.processes import is_paused
+from ...actors.watch import Repeating
 from ...remoting.node.file_names import of_file_name
 from ...remoting.node.network import Address
 from ...remoting.node.recording import Recorder
@@ -60,21 +60,37 @@ class HostLooks:
     the host's agent (actors/host_agent.py)."""
 
     def __init__(self, api: Address) -> None:
-        self._shown = ProxiesShown(api)
-        self.close = self._shown.close
+        self._connection = http.client.HTTPConnection(api.host, api.port, timeout=CALL_LIMIT_S)
+        self._before: bytes | None = None
+        self.close = self._connection.close
 
     def look(self, pids: Mapping[str, int]) -> Seen:
         """Return all proxies, and for each of these nodes whether its process is paused. The proxies are None if no
         proxy changed or Toxiproxy does not answer."""
         try:
-            proxies = self._shown.changed()
+            proxies = self.changed()
         except (OSError, ValueError, http.client.HTTPException):
             log.debug("Toxiproxy did not answer", exc_info=True)
             proxies = None
         return proxies, {node: is_paused(pid) for node, pid in pids.items()}
 
+    def changed(self) -> Proxies | None:
+        """Return all proxies; None if no proxy changed. An answer that equals the previous answer is not parsed. Raises
+        OSError, ValueError or HTTPException if Toxiproxy does not answer."""
+        try:
+            self._connection.request("GET", "/proxies")
+            answer = self._connection.getresponse().read()
+        except BaseException:
+            self.close()  # the next call connects anew
+            raise
+        if answer == self._before:
+            return None
+        proxies: Proxies = orjson.loads(answer)
+        self._before = answer
+        return proxies
 
-class OutsideFaults:
+
+class OutsideFaults(Repeating):
     """Polls the proxies and processes of all hosts in a thread, and records faults that others set or end. Context
     manager.
 
@@ -96,15 +112,14 @@ class OutsideFaults:
         poll_s: float = POLL_S,
         at_end: Callable[[], None] = lambda: None,
     ) -> None:
-        self._looks, self._host_of, self._poll_s, self._at_end = looks, host_of, poll_s, at_end
+        super().__init__(self._look_at_all, poll_s, "outside-faults", CALL_LIMIT_S)
+        self._looks, self._host_of, self._at_end = looks, host_of, at_end
         self._record, self._scale, self._pids = record, scale, pids
         self._links, self._processes = links, processes
         self._proxies: dict[str, Proxies] = {}
         self._paused: dict[str, str] = {}
         self._active: dict[tuple[str, LinkFault], str] = {}
         self._numbers = count(1)
-        self._ends = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="outside-faults", daemon=True)
 
     def active(self) -> list[tuple[str, str, str]]:
         """Return (id, fault, link or node) of every detected fault that has not ended."""
@@ -145,13 +160,12 @@ class OutsideFaults:
             return  # a proxy that a person made for something else
         note_on_link(self._record, fault_id, fault, source, target, phase)
 
-    def _watch(self) -> None:
-        while not self._ends.wait(self._poll_s):
-            for host in self._looks:
-                try:
-                    self._look_at(host)
-                except HostLost:
-                    log.debug("%s did not answer", host, exc_info=True)
+    def _look_at_all(self) -> None:
+        for host in self._looks:
+            try:
+                self._look_at(host)
+            except HostLost:
+                log.debug("%s did not answer", host, exc_info=True)
 
     def _look_at(self, host: str) -> None:
         # What is seen is of before the answer, so nothing of ours may change meanwhile.
@@ -166,35 +180,6 @@ class OutsideFaults:
                 self.update({name: proxy for here in self._proxies.values() for name, proxy in here.items()})
             self.update_processes(paused)
 
-    def __enter__(self) -> OutsideFaults:
-        self._thread.start()
-        return self
-
     def __exit__(self, *_: object) -> None:
-        self._ends.set()
-        self._thread.join(CALL_LIMIT_S)
+        super().__exit__()
         self._at_end()
-
-
-class ProxiesShown:
-    """Polls Toxiproxy's GET /proxies over one connection. An answer that equals the previous answer is not parsed."""
-
-    def __init__(self, api: Address) -> None:
-        self._connection = http.client.HTTPConnection(api.host, api.port, timeout=CALL_LIMIT_S)
-        self._before: bytes | None = None
-        self.close = self._connection.close
-
-    def changed(self) -> Proxies | None:
-        """Return all proxies; None if no proxy changed. Raises OSError, ValueError or HTTPException if Toxiproxy does
-        not answer."""
-        try:
-            self._connection.request("GET", "/proxies")
-            answer = self._connection.getresponse().read()
-        except BaseException:
-            self.close()  # the next call connects anew
-            raise
-        if answer == self._before:
-            return None
-        proxies: Proxies = orjson.loads(answer)
-        self._before = answer
-        return proxies

@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from ...remoting.node.clock import Clock
 from ...remoting.node.network import Address
-from ...remoting.node.tasks import cancel_all
+from ...remoting.node.tasks import Tasks
 from .behaviour import PASSES, Behaviour, Connected, Dials
 from .connection import FrontConnection, reset_at_close
 from .observed import Behaved, By, Closed, How, Observation, Opened
@@ -65,7 +65,7 @@ class Front:
         self.behaviour = PASSES
         self._process = process
         self._connections: set[FrontConnection] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
         self._ports = [Port(self._accepted) for _ in range(2 if vip else 1)]
         self._address: Address | None = None
 
@@ -122,7 +122,7 @@ class Front:
     async def close(self) -> None:
         for port in self._ports:
             port.close()
-        await cancel_all(self._tasks)
+        await self._tasks.cancel()
         for connection in tuple(self._connections):
             connection.end(By.FRONT, How.FIN)
 
@@ -143,9 +143,7 @@ class Front:
             return
         connection = FrontConnection(self, number)
         self._connections.add(connection)
-        task = asyncio.get_running_loop().create_task(self._splice(connection, taken))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.spawn(self._splice(connection, taken))
 
     async def _splice(self, connection: FrontConnection, taken: socket.socket) -> None:
         loop = asyncio.get_running_loop()

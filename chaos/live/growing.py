@@ -8,13 +8,12 @@ fewer rows (segments.py). A cluster without changes writes some kilobytes a day.
 """
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
 
+from ...actors.watch import Repeating
 from ..checks.plain.verdicts import in_memory, verdicts_of
 from ..experiment.stage import StageClock
 from ..history.files import part_files
@@ -33,8 +32,8 @@ Say = Callable[[float, Verdict], None]
 """Called with the run time in milliseconds up to which it was judged, and with each verdict that changed."""
 
 
-@dataclass(slots=True, kw_only=True)
-class LiveWatch:
+@dataclass(kw_only=True)
+class LiveWatch(Repeating):
     """Context manager that writes and judges a growing history in a thread. This long (`quiet_after_ms`) after the last
     change, only the largest lateness of timers is still written (changes.py)."""
 
@@ -47,29 +46,20 @@ class LiveWatch:
     _segments: SegmentWriter = field(init=False)
     _news: News = field(default_factory=News, init=False)
     _is_too_large: bool = field(default=False, init=False)
-    _ends: threading.Event = field(default_factory=threading.Event, init=False)
-    _thread: threading.Thread = field(init=False)
 
     def __post_init__(self) -> None:
         self._segments = SegmentWriter(self.run_dir)
-        self._thread = threading.Thread(target=self._keep, name="live", daemon=True)
+        super().__init__(self._keep, STEP_S, "live", limit_s=None)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ends.set()
-        self._thread.join()
-
-    def _keep(self) -> None:
-        while not self._ends.wait(STEP_S):
-            try:
-                self.step(time.monotonic())
-            except Exception as exc:
-                log.error("the history is judged at the end only: %s", exc)
-                log.info("where", exc_info=True)
-                return
+    def _keep(self) -> bool:
+        """Make a step. Returns whether there may be another."""
+        try:
+            self.step(time.monotonic())
+        except Exception as exc:
+            log.error("the history is judged at the end only: %s", exc)
+            log.info("where", exc_info=True)
+            return False
+        return True
 
     def step(self, now_s: float) -> None:
         """Read the new rows. If a judging is due, write the new rows into a part and judge the history."""

@@ -1,12 +1,9 @@
 """Turns pydantic's errors about a scenario into plain words: key, value, and the values allowed for the key."""
 
-import types
 from collections.abc import Mapping, Sequence
-from types import UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Any
 
 from pydantic import BaseModel
-from pydantic.fields import FieldInfo
 
 from ..errors import nearest
 from ..faults.fault import TrueOrFalse
@@ -42,52 +39,47 @@ def allowed_at(error: Any, root: type[BaseModel]) -> str:
             keys = _sibling_keys(place, root)
             return f"one of the keys {', '.join(keys)}{nearest(str(place[-1]), keys)}"
         case "missing":
-            field = _field_of(place, root)
-            return f"{in_words(field)}: this key is required" if field else "a value: this key is required"
+            schema = _schema_of(place, root)
+            return f"{in_words(schema)}: this key is required" if schema else "a value: this key is required"
         case "union_tag_not_found":
             return f"one of {', '.join(ACTIONS)}: this key is required"
         case "union_tag_invalid":
             return f"one of {', '.join(ACTIONS)}{nearest(str(error['ctx']['tag']), ACTIONS)}"
         case "value_error":
             return str(error["msg"]).removeprefix("Value error, ")
-    field = _field_of(place, root)
-    if field is None:  # an entry of a list, or of a mapping
+    schema = _schema_of(place, root)
+    if schema is None:  # an entry of a list, or of a mapping
         return of_type(error["type"]) or str(error["msg"]).removeprefix("Input should be ")
-    words = in_words(field)
+    words = in_words(schema)
     if error["type"] == "literal_error" and isinstance(error.get("input"), str):
-        words += nearest(error["input"], literals(field))
+        words += nearest(error["input"], map(str, schema.get("anyOf", [schema])[0].get("enum", ())))
     return words
 
 
-def _fields_at(place: Sequence[str | int], root: type[BaseModel]) -> Mapping[str, FieldInfo]:
+def _keys_at(place: Sequence[str | int], root: type[BaseModel]) -> Mapping[str, Any]:
+    """Return the keys of the mapping at this place, each with the JSON schema of its value; nothing for other
+    values."""
     if "what" in place:
-        return ACTIONS[str(place[_OF_TIMELINE + 1])].model_fields if len(place) == _OF_TIMELINE + 2 else {}
-    at: Any = root
+        is_action = len(place) == _OF_TIMELINE + 2
+        return ACTIONS[str(place[_OF_TIMELINE + 1])].model_json_schema()["properties"] if is_action else {}
+    at = whole = root.model_json_schema()
     for part in place:
-        if isinstance(at, type) and issubclass(at, BaseModel):
-            found = at.model_fields.get(str(part))
-            at = None if found is None else _but_none(found.annotation)
-        elif get_origin(at) in (dict, tuple):  # of which each value, or entry, is one
-            at = get_args(at)[1 if get_origin(at) is dict else 0]
-        else:
-            return {}
-    return at.model_fields if isinstance(at, type) and issubclass(at, BaseModel) else {}
+        keys = at.get("properties", {})
+        at = keys.get(str(part), {}) if keys else at.get("items") or at.get("additionalProperties") or {}
+        at = at.get("anyOf", [at])[0]
+        at = whole["$defs"][at["$ref"].rpartition("/")[2]] if "$ref" in at else at
+    found: Mapping[str, Any] = at.get("properties", {})
+    return found
 
 
-def _but_none(annotation: Any) -> Any:
-    if get_origin(annotation) not in (Union, UnionType):
-        return annotation
-    return next(part for part in get_args(annotation) if part is not type(None))
-
-
-def _field_of(place: tuple[str | int, ...], root: type[BaseModel]) -> FieldInfo | None:
-    return _fields_at(place[:-1], root).get(str(place[-1])) if place else None
+def _schema_of(place: tuple[str | int, ...], root: type[BaseModel]) -> Mapping[str, Any] | None:
+    return _keys_at(place[:-1], root).get(str(place[-1])) if place else None
 
 
 def _sibling_keys(place: tuple[str | int, ...], root: type[BaseModel]) -> list[str]:
     if "what" in place:
         return keys_of(str(place[_OF_TIMELINE + 1]))
-    return sorted(_fields_at(place[:-1], root))
+    return sorted(_keys_at(place[:-1], root))
 
 
 _TYPES = {
@@ -114,67 +106,37 @@ def of_type(error: str) -> str | None:
     return _NAME if error == "string_pattern_mismatch" else _TYPES.get(error)
 
 
-def in_words(field: FieldInfo) -> str:
-    """Return in words the values allowed for this key."""
-    annotation, limits = field.annotation, _limits(field.metadata)
-    optional = ""
-    if get_origin(annotation) in (Union, types.UnionType):
-        parts = [part for part in get_args(annotation) if part is not type(None)]
-        optional, annotation = ", or null", parts[0]
-    if get_origin(annotation) is Annotated:
-        annotation, *more = get_args(annotation)
-        limits = {**limits, **_limits(more)}
-    return _value_in_words(annotation, limits) + optional
+def in_words(schema: Mapping[str, Any]) -> str:
+    """Return in words the values that a key with this JSON schema can have."""
+    one, *null = schema.get("anyOf", [schema])
+    return _value_in_words(one) + (", or null" if null else "")
 
 
-def literals(field: FieldInfo) -> tuple[str, ...]:
-    """Return the texts allowed for this key, if they are enumerated."""
-    annotation: Any = field.annotation
-    for part in (annotation, *get_args(annotation)):
-        if get_origin(part) is Literal:
-            return tuple(map(str, get_args(part)))
-    return ()
-
-
-def _limits(metadata: Any) -> dict[str, Any]:
-    """Return ge, gt, le, lt, min_length, max_length and pattern, wherever pydantic has them."""
-    found: dict[str, Any] = {}
-    for one in metadata:
-        inner = getattr(one, "metadata", None)
-        if inner:  # a Field() within Annotated
-            found |= _limits(inner)
-        for name in ("ge", "gt", "le", "lt", "min_length", "max_length", "pattern"):
-            if getattr(one, name, None) is not None:
-                found[name] = getattr(one, name)
-    return found
-
-
-def _value_in_words(annotation: Any, limits: dict[str, Any]) -> str:
-    origin = get_origin(annotation)
-    if origin is Literal:
-        one, *more = map(str, get_args(annotation))
-        return f"one of {', '.join((one, *more))}" if more else one
-    if annotation is bool:
-        return "true or false"
-    if annotation in (int, float):
-        return _number("a whole number" if annotation is int else "a number", limits)
-    if annotation is str:
-        if "pattern" in limits:
+def _value_in_words(schema: Mapping[str, Any]) -> str:
+    if "enum" in schema:
+        return f"one of {', '.join(map(str, schema['enum']))}"
+    if "const" in schema:
+        return str(schema["const"])
+    match schema.get("type", "object"):
+        case "boolean":
+            return "true or false"
+        case "integer" | "number" as kind:
+            return _number("a whole number" if kind == "integer" else "a number", schema)
+        case "string" if "pattern" in schema:
             return _NAME
-        return f"text of up to {limits['max_length']} letters" if "max_length" in limits else "text"
-    if origin in (tuple, list):
-        return f"a list of at least {limits['min_length']}" if limits.get("min_length") else "a list"
-    if origin is dict or (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
-        return "a mapping of keys to values"
-    return "a value"
+        case "string":
+            return f"text of up to {schema['maxLength']} letters" if "maxLength" in schema else "text"
+        case "array":
+            return f"a list of at least {schema['minItems']}" if schema.get("minItems") else "a list"
+    return "a mapping of keys to values"
 
 
-def _number(kind: str, limits: dict[str, Any]) -> str:
-    most = f"up to {limits['le']:,}" if "le" in limits else f"below {limits['lt']:,}" if "lt" in limits else ""
-    if "ge" in limits:
-        return f"{kind} from {limits['ge']}" + (
-            f" to {limits['le']:,}" if "le" in limits else f" on{most and ', ' + most}"
-        )
-    if "gt" in limits:
-        return f"{kind} above {limits['gt']}" + (f", {most}" if most else "")
+def _number(kind: str, schema: Mapping[str, Any]) -> str:
+    at_most, below = schema.get("maximum"), schema.get("exclusiveMaximum")
+    most = f"up to {at_most:,}" if at_most is not None else f"below {below:,}" if below is not None else ""
+    if "minimum" in schema:
+        rest = f" to {at_most:,}" if at_most is not None else f" on{most and ', ' + most}"
+        return f"{kind} from {schema['minimum']}{rest}"
+    if "exclusiveMinimum" in schema:
+        return f"{kind} above {schema['exclusiveMinimum']}" + (f", {most}" if most else "")
     return f"{kind} {most}".rstrip()

@@ -15,7 +15,7 @@ from ...remoting.errors import RemoteProtocolError
 from ...remoting.message import MessageQueue, StoredMessage
 from ...remoting.message_properties import message_digest
 from ...remoting.node.node import NodeContext
-from ...remoting.node.tasks import cancel_all
+from ...remoting.node.tasks import Tasks, cancel_all
 from .config import ConsumerConfig, retry_topic
 from .offset_store import OffsetStore
 from .process_queue import ProcessQueue
@@ -53,7 +53,7 @@ class ConsumeService:
         self._offsets, self._send_back = offsets, send_back
         self._batches: asyncio.Queue[_Batch] = asyncio.Queue()
         self._workers: list[asyncio.Task[None]] = []
-        self._retries: dict[asyncio.Task[None], None] = {}  # in order of their beginning: `stop` ends them so
+        self._retries = Tasks()
         self._running = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -147,9 +147,7 @@ class ConsumeService:
             else:
                 again.append(replace(message, reconsume_times=message.reconsume_times + 1))
         if again:
-            task = asyncio.create_task(self._submit_later(replace(batch, messages=again)))
-            self._retries[task] = None
-            task.add_done_callback(lambda done: self._retries.pop(done, None))
+            self._retries.spawn(self._submit_later(replace(batch, messages=again)))
         return finished
 
     async def _submit_later(self, batch: _Batch) -> None:

@@ -6,7 +6,6 @@ unfinished, and after errors. Upstream: `DefaultMQPushConsumerImpl.pullMessage`,
 `PullMessageService`.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from itertools import pairwise
 
@@ -17,7 +16,7 @@ from ...remoting.message import MessageQueue
 from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
 from ...remoting.node.profile import Profile
-from ...remoting.node.tasks import cancel_all
+from ...remoting.node.tasks import Tasks
 from ..client_instance import MQClientInstance
 from .config import ConsumerConfig, MessageModel
 from .consume_service import ConsumeService
@@ -89,16 +88,14 @@ class PullService:
         self._context, self._config, self._instance = context, config, instance
         self._rebalancer, self._offsets, self._consume_service = rebalancer, offsets, consume_service
         self._suggested_broker_ids: dict[MessageQueue, int] = {}
-        self._tasks: dict[asyncio.Task[None], None] = {}  # in order of their beginning: `stop` ends them so
+        self._tasks = Tasks()
 
     async def stop(self) -> None:
-        await cancel_all(self._tasks)
+        await self._tasks.cancel()
 
     def pull_queue(self, queue: MessageQueue, process_queue: ProcessQueue, offset: int) -> None:
         """Pull `queue` from `offset` until `process_queue` is dropped."""
-        task = asyncio.create_task(self._loop(queue, process_queue, offset))
-        self._tasks[task] = None
-        task.add_done_callback(lambda done: self._tasks.pop(done, None))
+        self._tasks.spawn(self._loop(queue, process_queue, offset))
 
     async def _loop(self, queue: MessageQueue, process_queue: ProcessQueue, offset: int) -> None:
         delays = PullDelays(self._context, queue)

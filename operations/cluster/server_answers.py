@@ -151,9 +151,7 @@ class ServerCalls:
     def __init__(
         self, context: NodeContext, timeout_s: float, version: int, language: LanguageCode = LanguageCode.PYTHON
     ) -> None:
-        self._remoting = RemotingClient(
-            clock=context.clock, network=context.network, language=language, version=version, log=context.log
-        )
+        self._remoting = RemotingClient(**context.seams, language=language, version=version)
         self._timeout_s = timeout_s
         self.asked_of: Counter[str] = Counter()
         """Address to how many requests went there."""

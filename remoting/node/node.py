@@ -8,13 +8,19 @@ import logging
 import random
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypedDict
 
 from .clock import Clock
 from .network import Address, Network
 from .recording import Recorder, ignore, recorded_at
 
 LOG = logging.getLogger("nemesrv")
+
+
+class Seams(TypedDict):
+    clock: Clock
+    network: Network
+    log: logging.Logger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +37,11 @@ class NodeContext:
     """Where a program that is this node writes its own logs; None: among its files."""
     incarnation: int = 0
     """How many processes of this node there were before."""
+
+    @property
+    def seams(self) -> Seams:
+        """What each RemotingServer and RemotingClient of the node gets."""
+        return {"clock": self.clock, "network": self.network, "log": self.log}
 
     def record_ended(self, began_s: float, event: str, /, **fields: object) -> None:
         """Record an event that began at `began_s` and ends now. The row's time and `duration_ms` are of one reading of

@@ -85,7 +85,7 @@ def expires_after(server: NameServer, factor: float) -> None:
 
 
 def idles_for(server: NameServer, factor: float) -> None:
-    endpoint = server._server._endpoint
+    endpoint = server._server
     replace_part(endpoint, "idle_s", endpoint.idle_s * factor)
 
 
@@ -194,7 +194,7 @@ TIMERS: tuple[Timer, ...] = (
         more=_SETTLES,
         only_longer="at once",
     ),
-    Timer("R: registration", BROKER_A, REGISTER, 30_000, timers.registers_every),
+    Timer("R: registration", BROKER_A, REGISTER, 30_000, in_its_parts(timers.registers_every)),
     Timer(
         "B: patience with a NameServer, of a broker",
         BROKER_A,
@@ -279,7 +279,7 @@ TIMERS: tuple[Timer, ...] = (
         BROKER_A,
         "client expiry",
         120_000,
-        timers.forgets_clients_after,
+        in_its_parts(timers.forgets_clients_after),
         timeline=_CUT_OFF,
         phases=({"consumer-0": 9, "broker-a": 0.2}, {"consumer-0": 9, "broker-a": 9.8}),
         more={**_LONG, "config": {"brokers": {"serverChannelMaxIdleTimeSeconds": 300}}},
@@ -298,7 +298,7 @@ TIMERS: tuple[Timer, ...] = (
         BROKER_A,
         "long poll",
         15_000,
-        timers.holds_pulls,
+        in_its_parts(timers.holds_pulls),
         more={"steady_s": 320, "workload": {**QUIET["workload"], "sends_per_s": 1 / 20.3}},
     ),
     Timer(

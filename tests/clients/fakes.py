@@ -143,12 +143,12 @@ class FakeServer:
         self.world.network.refused.discard(self.address)
 
     def close_connections(self) -> None:
-        for connection in list(self._server.connections):
+        for connection in list(self._server.connections.values()):
             connection.close()
 
     @property
     def connections(self) -> list[Connection]:
-        return list(self._server.connections)
+        return list(self._server.connections.values())
 
     def asked(self, code: int) -> list[Request]:
         return [request for request in self.requests if request.code == code]

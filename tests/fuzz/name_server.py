@@ -118,7 +118,7 @@ class NameServerUnderFuzz:
         self._check()
 
     def _open(self) -> tuple[Connection, _Wire]:
-        connection, wire = Connection(self._server._server._endpoint), _Wire()
+        connection, wire = Connection(self._server._server), _Wire()
         transport: Any = wire
         connection.connection_made(transport)
         return connection, wire

@@ -48,10 +48,10 @@ async def test_a_client_closes_although_one_of_its_channels_never_says_that_it_i
 
     client = world.client()
     await client.invoke(ADDRESS, request())
-    Connection(client._endpoint).connection_made(Deaf())
-    assert len(client._endpoint.connections) == 2
+    Connection(client).connection_made(Deaf())
+    assert len(client.connections) == 2
     await client.close()
-    assert not client._endpoint.connections
+    assert not client.connections
     assert world.clock.monotonic_s() == pytest.approx(2 * LINGER_S)
 
 
@@ -66,7 +66,7 @@ async def test_nothing_can_be_sent_on_a_closed_channel(world: World) -> None:
     with pytest.raises(ConnectionLost):
         await connection.invoke(RemotingCommand.request(40), timeout_s=1)
     await settle(world)
-    assert list(world.server.connections) == []
+    assert not world.server.connections
     assert len(world.closed) == 1
 
 

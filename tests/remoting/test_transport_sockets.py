@@ -61,7 +61,7 @@ class Server:
 
     async def __aexit__(self, *exc: object) -> None:
         await self.remoting.close()
-        assert list(self.remoting.connections) == []
+        assert not self.remoting.connections
 
 
 def on_each_loop(test: Test) -> Test:

@@ -32,7 +32,7 @@ async def test_each_wait_that_runs_out_is_told_with_how_long_it_was(world: World
     assert (await client.invoke(ADDRESS, request())).code == 0
     slow = SlowNetwork()
     slow.delay_s = 10
-    client._network = slow
+    client.network = slow
     client.close_channel(ADDRESS)
     with pytest.raises(ConnectError):
         await client.connect(ADDRESS)

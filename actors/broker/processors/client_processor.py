@@ -5,7 +5,6 @@ changed). Upstream: `ClientManageProcessor`, `ConsumerManageProcessor`, `Default
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import cast
 
 from ....remoting.bodies import client as bodies
 from ....remoting.codes import RequestCode, ResponseCode
@@ -121,7 +120,7 @@ class ClientProcessor:
                 group,
             )
             self._gone("expired", client, [group] if group else [])
-            cast(Connection, client.channel).close()
+            client.channel.close()
         self._services.locks.expire(now_ms=self._services.now_ms)
 
     def _gone(self, how: str, client: Client, groups: Sequence[str]) -> None:
@@ -142,7 +141,7 @@ class ClientProcessor:
                 header = headers.NotifyConsumerIdsChangedRequestHeader(consumer_group=group)
                 command = RemotingCommand.request(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, header, oneway=True)
                 try:
-                    cast(Connection, channel).send(command)
+                    channel.send(command)
                 except RocketMQError as exc:
                     self._services.context.log.warning("cannot notify %s of group %s: %s", channel, group, exc)
 

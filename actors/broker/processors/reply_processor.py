@@ -8,7 +8,6 @@ The broker finds the requester by the client id in producers' heartbeats. Upstre
 """
 
 from collections.abc import Awaitable
-from typing import cast
 
 from ....remoting import message_properties as names
 from ....remoting.bodies.route import TopicConfig
@@ -72,7 +71,7 @@ class ReplyProcessor:
         )
         command = RemotingCommand.request(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT, pushed, request.body)
         try:
-            answer = await cast(Connection, channel).invoke(command, timeout_s=PUSH_TIMEOUT_S)
+            answer = await channel.invoke(command, timeout_s=PUSH_TIMEOUT_S)
         except RocketMQError as exc:
             reason = str(exc)
         else:

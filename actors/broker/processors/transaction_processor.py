@@ -6,7 +6,6 @@ Upstream: `EndTransactionProcessor`, `TransactionalMessageCheckService`, `Abstra
 """
 
 from dataclasses import replace
-from typing import cast
 
 from ....remoting.codes import RequestCode, ResponseCode
 from ....remoting.command import RemotingCommand
@@ -113,7 +112,7 @@ class TransactionProcessor:
         clients = list(self._services.clients.producers.get(group, {}).values())
         self._asked += 1
         for number in range(len(clients)):
-            channel = cast(Connection, clients[(self._asked + number) % len(clients)].channel)
+            channel = clients[(self._asked + number) % len(clients)].channel
             if not channel.closed:
                 return channel
         return None

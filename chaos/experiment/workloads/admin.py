@@ -8,7 +8,7 @@ ends when it is unregistered, when the NameServer closes the channel, or when th
 
 import asyncio
 import zlib
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +23,7 @@ from ....remoting.node.network import Address
 from ....remoting.node.node import Node, NodeContext
 from ....remoting.node.profile import Profile
 from ....remoting.node.recording import ignore
+from ....remoting.node.tasks import Tasks
 from ....remoting.transport import RemotingClient
 
 CALL_S = 5.0
@@ -48,7 +49,7 @@ class AdminNode(Node):
     def __init__(self, context: NodeContext, addresses: Mapping[str, Address], profile: Profile) -> None:
         self._context, self._addresses, self._profile = context, addresses, profile
         self._by_hand: dict[tuple[str, str, int], dict[Address, _Registration]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
         self._stopping = False
 
     async def stop(self) -> None:
@@ -158,7 +159,7 @@ class AdminNode(Node):
             one.version = one.version.next(now_ms=self._context.clock.now_ms())
         await one.send()
         if act["every_s"] is not None and one.task is None:
-            one.task = self._spawn(one.keep_registering())
+            one.task = self._tasks.spawn(one.keep_registering())
 
     async def _unregister(self, act: Act, address: Address, target: Address) -> None:
         header = UnRegisterBrokerRequestHeader(
@@ -175,25 +176,16 @@ class AdminNode(Node):
             await remoting.close()
 
     def remoting(self, on_event: Callable[[str, Address, str], None] | None = None) -> RemotingClient:
-        context = self._context
         return RemotingClient(
-            clock=context.clock,
-            network=context.network,
+            **self._context.seams,
             idle_s=1e6,  # a NameServer closes what is idle, not this end
             language=LanguageCode.JAVA,
             version=self._profile.version,
             on_event=on_event,
-            log=context.log,
         )
 
     def _address_of(self, said: str) -> Address:
         return self._addresses.get(said) or Address.parse(said)
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
 
 
 class _Registration:

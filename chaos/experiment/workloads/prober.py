@@ -120,13 +120,11 @@ class ProberNode(Node):
 
         context = dataclasses.replace(base, record=record)
         remoting = RemotingClient(
-            clock=base.clock,
-            network=base.network,
+            **base.seams,
             connect_timeout_s=config.connect_timeout_ms / 1000,
             close_on_timeout=config.client_close_socket_if_timeout,
             language=LanguageCode.PYTHON,
             version=config.profile.version,
-            log=base.log,
         )
         client = NameServerClient(
             context,

@@ -18,8 +18,8 @@ from ....remoting.command import RemotingCommand
 from ....remoting.headers.namesrv import GetRouteInfoRequestHeader
 from ....remoting.node.clock import Clock
 from ....remoting.transport import Connection, RemotingServer
-from ...defects import around, does_nothing, every, in_its_parts, replace_part
-from .planting import BROKER_A, NAME_SERVERS, NS_0, Planted, may_find
+from ...defects import around, does_nothing, every, replace_part
+from .planting import BROKER_A, NAME_SERVERS, NS_0, Planted, from_its_making, may_find
 
 LATE_S = 2.0
 """Within every time-out, so that nothing fails."""
@@ -50,7 +50,6 @@ def name_server_always_tells_of_order(server: NameServer) -> None:
 
 def _answers_late(server: RemotingServer, clock: Clock, *codes: RequestCode) -> None:
     """Requests with these codes take effect at once, but their answers come later."""
-    endpoint = server._endpoint
 
     async def later(handler: Any, connection: Connection, request: RemotingCommand) -> Any:
         answer = handler(connection, request)
@@ -58,12 +57,12 @@ def _answers_late(server: RemotingServer, clock: Clock, *codes: RequestCode) -> 
         await clock.sleep(LATE_S)
         return done
 
-    @around(endpoint, "handler")
+    @around(server, "handler")
     def handle(handler: Any, connection: Connection, request: RemotingCommand) -> Any:
         late = request.code in codes
         return later(handler, connection, request) if late else handler(connection, request)
 
-    replace_part(endpoint, "fast_path", None)
+    replace_part(server, "fast_path", None)
 
 
 @planted(NAME_SERVERS, "quiet", caught_by="prompt_answers")
@@ -76,7 +75,7 @@ def name_servers_answer_late(server: NameServer) -> None:
 @planted(NS_0, "quiet", caught_by="availability")
 def name_server_leaves_look_ups_unanswered(server: NameServer) -> None:
     """a NameServer does not answer every 10th look-up"""
-    endpoint, is_tenth = server._server._endpoint, every(10)
+    endpoint, is_tenth = server._server, every(10)
 
     @around(endpoint, "handler")
     def answer_most(handler: Any, connection: Connection, request: RemotingCommand) -> Any:
@@ -89,7 +88,7 @@ def name_server_leaves_look_ups_unanswered(server: NameServer) -> None:
 @planted(NAME_SERVERS, "quiet", caught_by="timers_kept")
 def name_servers_close_channels_in_use(server: NameServer) -> None:
     """every NameServer closes a client's channel 20 s after each look-up, although a channel can be idle for 120 s"""
-    endpoint = server._server._endpoint
+    endpoint = server._server
 
     @around(endpoint, "handler")
     def answer_and_close(handler: Any, connection: Connection, request: RemotingCommand) -> Any:
@@ -107,14 +106,12 @@ def name_server_acknowledges_late(server: NameServer) -> None:
 
 
 @planted(BROKER_A, "quiet", caught_by="prompt_answers")
-@in_its_parts
 def broker_acknowledges_late(broker: Broker) -> None:
     """a broker acknowledges each send 2 s late"""
     _answers_late(broker._server, broker._context.clock, *_SENDS)
 
 
 @planted(BROKER_A, "quiet", caught_by="prompt_answers timers_kept")
-@in_its_parts
 def broker_wakes_no_pull(broker: Broker) -> None:
     """a broker answers held pulls only at its check every 5 s, not as soon as a message comes"""
     replace_part(broker._pull, "arrived", does_nothing)
@@ -125,7 +122,6 @@ def broker_wakes_no_pull(broker: Broker) -> None:
 
 @planted(BROKER_A, "topic-loses-queues", caught_by="availability")
 @may_find("routes_as_registered")
-@in_its_parts
 def broker_stores_in_queues_that_a_topic_lost(broker: Broker) -> None:
     """a broker stores messages that are sent to a queue that the topic has lost"""
     send: Any = broker._processor._methods[RequestCode.SEND_MESSAGE_V2]
@@ -136,7 +132,6 @@ def broker_stores_in_queues_that_a_topic_lost(broker: Broker) -> None:
 
 
 @planted(BROKER_A, "topic-loses-queues", caught_by="availability")
-@in_its_parts
 def broker_refuses_with_the_code_of_5x(broker: Broker) -> None:
     """a broker of 4.9 refuses sends to a queue that the topic has lost with code 29, not with code 1"""
     send: Any = broker._processor._methods[RequestCode.SEND_MESSAGE_V2]
@@ -152,7 +147,6 @@ def broker_refuses_with_the_code_of_5x(broker: Broker) -> None:
 
 
 @planted(BROKER_A, "topic-loses-queues", caught_by="availability")
-@in_its_parts
 def broker_answers_pulls_without_its_read_permission(broker: Broker) -> None:
     """a broker answers pulls though its brokerPermission lacks the read permission"""
     services = broker.services
@@ -168,6 +162,7 @@ def broker_answers_pulls_without_its_read_permission(broker: Broker) -> None:
 
 @planted(BROKER_A, "topic-loses-queues", caught_by="done_by_hand")
 @may_find("availability routes_as_registered")
+@from_its_making
 def broker_keeps_the_permission_that_it_lacked(broker: Broker) -> None:
     """a broker writes its brokerPermission into its topics, and the topics keep it when brokerPermission changes"""
 
@@ -206,7 +201,7 @@ def name_server_answers_as_before(server: NameServer) -> None:
 def name_server_answers_twice(server: NameServer) -> None:
     """every NameServer sends each answer with a cached route twice"""
 
-    @around(server._server._endpoint, "fast_path")
+    @around(server._server, "fast_path")
     def answer_twice(fast_path: Any, frame: bytes, connection: Connection) -> bytes | None:
         answer: bytes | None = fast_path(frame, connection)
         return None if answer is None else answer + answer

@@ -19,8 +19,8 @@ from ....remoting.message_properties import TAGS, format_properties, parse_prope
 from ....remoting.node.network import Address
 from ....remoting.topics import SCHEDULE_TOPIC
 from ....remoting.transport import Connection
-from ...defects import around, does_nothing, does_nothing_async, every, in_its_parts, registers_with, replace_part
-from .planting import BROKER_A, BROKERS, Planted, may_find
+from ...defects import around, does_nothing, does_nothing_async, every, registers_with, replace_part
+from .planting import BROKER_A, BROKERS, Planted, from_its_making, may_find
 
 STORE_DELAY_S = 5.0
 """The broker that acknowledges too early stores a message so long after it acknowledged the message."""
@@ -50,7 +50,6 @@ def broker_skips_a_name_server(broker: Broker) -> None:
 
 @planted(BROKERS, "name-server-crash", caught_by="routes_converge routes_are_true")
 @may_find("client_routes_are_true messages_delivered timers_kept")
-@in_its_parts
 def broker_never_tries_again(broker: Broker) -> None:
     """brokers never register again with a NameServer that once left a registration unanswered"""
     lost = set[Address]()
@@ -67,7 +66,6 @@ def broker_never_tries_again(broker: Broker) -> None:
 
 @planted(BROKER_A, "asks-first", caught_by="timers_kept")
 @may_find("client_routes_are_true routes_converge routes_are_true")
-@in_its_parts
 def broker_registers_no_more_where_it_asks(broker: Broker) -> None:
     """a broker with forceRegister=false does not register after a NameServer has answered that the version changed"""
 
@@ -78,7 +76,6 @@ def broker_registers_no_more_where_it_asks(broker: Broker) -> None:
 
 
 @planted(BROKER_A, "broker-crash", caught_by="timers_kept")
-@in_its_parts
 def broker_waits_for_its_timer(broker: Broker) -> None:
     """a broker that is restarted does not register at its start, but 10 s later with its timer"""
     registration = broker._registration
@@ -94,7 +91,6 @@ def broker_waits_for_its_timer(broker: Broker) -> None:
 
 @planted(BROKER_A, "name-server-crash", caught_by="routes_as_registered routes_converge routes_are_true")
 @may_find("answers_are_true client_routes_are_true messages_delivered")
-@in_its_parts
 def broker_registers_half(broker: Broker) -> None:
     """a broker's full registrations contain only the first half of its topics"""
 
@@ -108,7 +104,7 @@ def broker_registers_half(broker: Broker) -> None:
 def broker_refuses_sends(broker: Broker) -> None:
     """a broker answers every send with code 14 (SERVICE_NOT_AVAILABLE), although routes list the broker as writable"""
 
-    @around(broker._server._endpoint, "handler")
+    @around(broker._server, "handler")
     def refuses(handle: Any, connection: Connection, request: RemotingCommand) -> Any:
         if request.code in (RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2):
             return RemotingCommand.response(ResponseCode.SERVICE_NOT_AVAILABLE, "service not available now")
@@ -122,13 +118,12 @@ def broker_ignores_a_full_disk(broker: Broker) -> None:
 
 
 @planted(BROKER_A, "broker-crash", caught_by="availability")
-@in_its_parts
 def broker_refuses_a_queue(broker: Broker) -> None:
     """a broker that was started again refuses sends to queue 3 for 60 s as illegal (code 1), and retries hide this"""
     services = broker.services
     until_ms = services.now_ms + REFUSES_MS if services.context.incarnation else 0
 
-    @around(broker._server._endpoint, "handler")
+    @around(broker._server, "handler")
     def refuses(handle: Any, connection: Connection, request: RemotingCommand) -> Any:
         is_of_queue = request.code == RequestCode.SEND_MESSAGE_V2 and (request.ext_fields or {}).get("e") == "3"
         if is_of_queue and services.now_ms < until_ms:
@@ -141,7 +136,6 @@ def broker_refuses_a_queue(broker: Broker) -> None:
     "living_are_used answers_are_true availability client_routes_are_true duplicates one_master queue_ownership "
     "registrations_are_kept routes_as_registered"
 )
-@in_its_parts
 def broker_registers_a_wrong_address(broker: Broker) -> None:
     """a broker registers an address with a port on which the broker does not listen"""
 
@@ -154,7 +148,6 @@ def broker_registers_a_wrong_address(broker: Broker) -> None:
 
 @planted(BROKER_A, "smoke", caught_by="routes_as_registered routes_are_true")
 @may_find("answers_are_true")
-@in_its_parts
 def broker_registers_a_dead_id(broker: Broker) -> None:
     """a broker registers as slave 1 of a master that does not exist"""
     registers_with(broker, brokerId=lambda _: "1")
@@ -162,7 +155,6 @@ def broker_registers_a_dead_id(broker: Broker) -> None:
 
 @planted(BROKER_A, "smoke", caught_by="routes_as_registered routes_are_true")
 @may_find("answers_are_true")
-@in_its_parts
 def broker_never_steps_its_version(broker: Broker) -> None:
     """a broker registers new topics with the data version of its first registration"""
     first = list[DataVersion]()
@@ -178,7 +170,6 @@ def broker_never_steps_its_version(broker: Broker) -> None:
     "answers_are_true client_routes_are_true duplicates living_are_used messages_delivered no_false_eviction "
     "prompt_answers routes_converge timers_kept"
 )
-@in_its_parts
 def broker_registers_rarely(broker: Broker) -> None:
     """a broker registers only every 220 s, so NameServers drop the broker after 120 s"""
     registration, clock = broker._registration, broker._context.clock
@@ -195,21 +186,18 @@ def broker_registers_rarely(broker: Broker) -> None:
 
 @planted(BROKER_A, "broker-crash-5x", caught_by="routes_as_registered")
 @may_find("client_routes_are_true no_false_eviction routes_are_true routes_converge")
-@in_its_parts
 def broker_registers_its_time_out_in_seconds(broker: Broker) -> None:
     """a broker registers heartbeatTimeoutMillis in seconds, so NameServers drop the broker at their next scan"""
     registers_with(broker, heartbeatTimeoutMillis=lambda text: str(int(text) // 1000))
 
 
 @planted(BROKER_A, "smoke", caught_by="routes_as_registered")
-@in_its_parts
 def broker_registers_another_cluster(broker: Broker) -> None:
     """a broker registers another clusterName than its brokerClusterName"""
     registers_with(broker, clusterName=lambda name: f"{name}-2")
 
 
 @planted(BROKER_A, "smoke", caught_by="routes_as_registered")
-@in_its_parts
 def broker_registers_unit_topics(broker: Broker) -> None:
     """a broker registers its topics with topicSysFlag 1, though no client has set unitMode"""
 
@@ -219,7 +207,6 @@ def broker_registers_unit_topics(broker: Broker) -> None:
 
 
 @planted(BROKER_A, "smoke", caught_by="routes_as_registered")
-@in_its_parts
 def broker_makes_a_retry_topic_of_eight_queues(broker: Broker) -> None:
     """a broker creates retry topics with as many queues as an ordinary topic has"""
 
@@ -231,7 +218,6 @@ def broker_makes_a_retry_topic_of_eight_queues(broker: Broker) -> None:
 
 @planted(BROKER_A, "topic-then-kill", caught_by="routes_as_registered")
 @may_find("messages_delivered no_acknowledged_loss")
-@in_its_parts
 def broker_writes_topics_at_its_stop(broker: Broker) -> None:
     """a broker writes its topics to disk when the broker stops, and not when the topics change"""
     topics, is_running = broker.services.topics, [False]
@@ -253,6 +239,7 @@ def broker_writes_topics_at_its_stop(broker: Broker) -> None:
 
 @planted(BROKER_A, "broker-crash", caught_by="no_acknowledged_loss")
 @may_find("order_kept duplicates messages_delivered commits_follow_work")
+@from_its_making
 def broker_forgets_its_last_record(broker: Broker) -> None:
     """a broker that is restarted has forgotten the last message that was stored"""
     store, held = broker.store, list[tuple[StoredMessage, int]]()
@@ -317,14 +304,12 @@ def broker_halves_delays(broker: Broker) -> None:
 
 
 @planted(BROKER_A, "quiet", caught_by="messages_delivered")
-@in_its_parts
 def broker_forgets_delayed_messages(broker: Broker) -> None:
     """a broker stores delayed messages and never delivers the messages to their topic"""
     around(broker._schedule, "_put")(lambda put, physical_offset: True)
 
 
 @planted(BROKER_A, "quiet", caught_by="prompt_answers")
-@in_its_parts
 def broker_delivers_delayed_messages_late(broker: Broker) -> None:
     """a broker delivers a delayed message 2 s after the message is due"""
     around(broker._schedule, "_set")(lambda set_timer, level, delay_s: set_timer(level, delay_s + 2.0))
@@ -394,7 +379,6 @@ def broker_stores_out_of_order(broker: Broker) -> None:
 
 @planted(BROKER_A, "smoke", caught_by="duplicates")
 @may_find("no_acknowledged_loss order_kept messages_delivered commits_follow_work")
-@in_its_parts
 def broker_acknowledges_the_next_offset(broker: Broker) -> None:
     """a broker answers every 50th send with a queueOffset that is one too high"""
     send: Any = broker._processor._methods[RequestCode.SEND_MESSAGE_V2]
@@ -477,7 +461,6 @@ def broker_gives_half_of_what_was_asked(broker: Broker) -> None:
 
 
 @planted(BROKER_A, "smoke", caught_by="order_kept")
-@in_its_parts
 def broker_answers_pulls_without_holding_them(broker: Broker) -> None:
     """a broker does not hold every 4th pull, but answers at once, even without a message"""
     methods, is_let_go = broker._processor._methods, every(4)
@@ -494,6 +477,7 @@ def broker_answers_pulls_without_holding_them(broker: Broker) -> None:
 
 @planted(BROKER_A, "broker-crash", caught_by="order_kept")
 @may_find("commits_follow_work duplicates messages_delivered no_acknowledged_loss")
+@from_its_making
 def broker_indexes_its_last_record_twice(broker: Broker) -> None:
     """a broker that is restarted has the last message of each queue twice in its consume queue"""
     store = broker.store
@@ -530,14 +514,12 @@ def broker_says_a_later_beginning(broker: Broker) -> None:
 
 
 @planted(BROKERS, "broker-crash", caught_by="commits_follow_work duplicates")
-@in_its_parts
 def broker_forgets_offsets(broker: Broker) -> None:
     """brokers do not store the offsets that consumer groups commit"""
     replace_part(broker.services.offsets, "commit", lambda group, topic, queue_id, offset: -1)
 
 
 @planted(BROKERS, "broker-stop", caught_by="timers_kept")
-@in_its_parts
 def broker_leaves_without_a_word(broker: Broker) -> None:
     """brokers do not unregister at NameServers when the brokers shut down"""
     replace_part(broker._registration, "_unregister", does_nothing_async)
@@ -545,7 +527,6 @@ def broker_leaves_without_a_word(broker: Broker) -> None:
 
 @planted(BROKER_A, "smoke", caught_by="timers_kept")
 @may_find("commits_follow_work duplicates messages_delivered prompt_answers queue_ownership")
-@in_its_parts
 def broker_lists_a_member_less(broker: Broker) -> None:
     """a broker lists one member less than a consumer group has, if the group has several members"""
 
@@ -563,7 +544,6 @@ def broker_lists_a_member_less(broker: Broker) -> None:
 
 
 @planted(BROKERS, "consumer-stop", caught_by="timers_kept")
-@in_its_parts
 def broker_keeps_who_unregisters(broker: Broker) -> None:
     """brokers keep a client that has unregistered in the client's groups until the client's channel closes"""
     replace_part(broker.services.clients, "unregister", lambda *_, **__: [])
@@ -571,7 +551,6 @@ def broker_keeps_who_unregisters(broker: Broker) -> None:
 
 @planted(BROKER_A, "consumer-stop", caught_by="timers_kept")
 @may_find("messages_delivered queue_ownership")
-@in_its_parts
 def broker_tells_nobody_who_unregisters(broker: Broker) -> None:
     """a broker removes a client that unregisters from the client's groups, but does not notify the other members"""
 
@@ -583,7 +562,6 @@ def broker_tells_nobody_who_unregisters(broker: Broker) -> None:
 
 @planted(BROKER_A, "consumer-stop", caught_by="timers_kept")
 @may_find("messages_delivered queue_ownership")
-@in_its_parts
 def broker_forgets_the_group_of_who_unregisters(broker: Broker) -> None:
     """a broker forgets a whole group when one of the group's consumers unregisters"""
     clients = broker.services.clients
@@ -596,7 +574,6 @@ def broker_forgets_the_group_of_who_unregisters(broker: Broker) -> None:
 
 
 @planted(BROKER_A, "group-joins", caught_by="timers_kept")
-@in_its_parts
 def broker_tells_every_group(broker: Broker) -> None:
     """a broker notifies the members of all groups when the members of one group have changed"""
     clients = broker._processor.clients
@@ -607,7 +584,6 @@ def broker_tells_every_group(broker: Broker) -> None:
 
 
 @planted(BROKERS, "broker-hang", caught_by="timers_kept")
-@in_its_parts
 def broker_keeps_producers_of_closed_channels(broker: Broker) -> None:
     """brokers remove only consumers from their groups when a channel closes; producers stay until they expire"""
     clients = broker.services.clients
@@ -619,20 +595,18 @@ def broker_keeps_producers_of_closed_channels(broker: Broker) -> None:
 
 @planted(BROKER_A, "consumer-crash", caught_by="timers_kept")
 @may_find("commits_follow_work duplicates living_are_used messages_delivered queue_ownership")
-@in_its_parts
 def broker_keeps_who_was_killed(broker: Broker) -> None:
     """a broker does not notice that a client's channel has closed"""
     replace_part(broker._clients, "connection_lost", does_nothing)
 
 
 @planted(BROKER_A, "clients-go-silent", caught_by="timers_kept")
-@in_its_parts
 def broker_keeps_expired_channels_open(broker: Broker) -> None:
     """a broker that forgets a silent client leaves the client's channel open"""
 
     def kept_open(client: Client) -> Client:
         of = {"id": client.channel.id, "remote_address": client.channel.remote_address}
-        return replace(client, channel=SimpleNamespace(**of, close=lambda: None))
+        return replace(client, channel=cast(Any, SimpleNamespace(**of, close=lambda: None)))
 
     @around(broker.services.clients, "expire")
     def expire_open(expire: Any, *, now_ms: int) -> list[tuple[str, Client]]:
@@ -641,7 +615,6 @@ def broker_keeps_expired_channels_open(broker: Broker) -> None:
 
 @planted(BROKER_A, "consumer-crash", caught_by="commits_follow_work")
 @may_find("messages_delivered duplicates no_acknowledged_loss")
-@in_its_parts
 def broker_answers_the_next_offset(broker: Broker) -> None:
     """a broker answers a query for a group's committed offset with an offset that is one too high"""
 
@@ -653,7 +626,6 @@ def broker_answers_the_next_offset(broker: Broker) -> None:
 
 @planted(BROKERS, "consumer-stop", caught_by="commits_follow_work")
 @may_find("messages_delivered duplicates queue_ownership timers_kept")
-@in_its_parts
 def broker_keeps_the_next_offset(broker: Broker) -> None:
     """brokers store each committed offset one too high"""
 
@@ -666,7 +638,7 @@ def broker_keeps_the_next_offset(broker: Broker) -> None:
 def broker_answers_oneway(broker: Broker) -> None:
     """brokers answer oneway requests, which must get no answer"""
 
-    @around(broker._server._endpoint, "handler")
+    @around(broker._server, "handler")
     def handle_as_two_way(handler: Any, connection: Connection, request: RemotingCommand) -> Any:
         request.flag &= ~FLAG_ONEWAY
         return handler(connection, request)
@@ -674,7 +646,6 @@ def broker_answers_oneway(broker: Broker) -> None:
 
 @planted(BROKER_A, "consumer-crash", caught_by="timers_kept")
 @may_find("messages_delivered")
-@in_its_parts
 def broker_takes_older_subscriptions(broker: Broker) -> None:
     """each heartbeat of a consumer replaces the group's subscription at a broker, even with a smaller subVersion"""
     clients = broker.services.clients

@@ -9,7 +9,7 @@ from ....actors.namesrv.server import NameServer
 from ....actors.namesrv.tables import Registration
 from ....remoting.bodies.route import DataVersion, TopicConfig
 from ....remoting.node.clock import AdjustableClock
-from ...defects import around, does_nothing, in_its_parts, replace_part
+from ...defects import around, does_nothing, replace_part
 from .planting import BROKER_A, NS_0, Planted, may_find, registering
 
 _SCENARIO = "acts-by-hand"
@@ -142,7 +142,6 @@ def name_server_keeps_strangers(server: NameServer) -> None:
 
 
 @planted(BROKER_A, _SCENARIO, caught_by="done_by_hand")
-@in_its_parts
 def broker_keeps_permissions(broker: Broker) -> None:
     """a broker changes a topic's queues, but not the topic's permission"""
     topics = broker.services.topics
@@ -154,7 +153,6 @@ def broker_keeps_permissions(broker: Broker) -> None:
 
 
 @planted(BROKER_A, _SCENARIO, caught_by="routes_as_registered")
-@in_its_parts
 def broker_registers_one_topic_with_all_permissions(broker: Broker) -> None:
     """a broker ignores its brokerPermission when it registers a single changed topic"""
     registration = broker._registration
@@ -170,7 +168,6 @@ def broker_registers_one_topic_with_all_permissions(broker: Broker) -> None:
 
 
 @planted(BROKER_A, "topic-loses-queues", caught_by="done_by_hand")
-@in_its_parts
 def broker_keeps_the_permission_of_a_topic(broker: Broker) -> None:
     """a broker registers the topic orders with the topic's own permission, whatever brokerPermission is"""
 
@@ -180,7 +177,6 @@ def broker_keeps_the_permission_of_a_topic(broker: Broker) -> None:
 
 
 @planted(BROKER_A, _SCENARIO, caught_by="done_by_hand")
-@in_its_parts
 def broker_changes_no_topic(broker: Broker) -> None:
     """a broker acknowledges changes of a topic without executing the changes, but still creates topics"""
     topics = broker.services.topics

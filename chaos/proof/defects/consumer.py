@@ -21,7 +21,7 @@ from ....remoting.errors import TransportError
 from ....remoting.message import MessageQueue, StoredMessage
 from ....remoting.node.network import Address
 from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
-from ...defects import around, does_nothing, does_nothing_async, every, in_its_parts, replace_part
+from ...defects import around, does_nothing, does_nothing_async, every, replace_part
 from ...experiment.workloads.consumer import ConsumerNode
 from .planting import BROKER_A, CONSUMER_0, CONSUMERS, SLAVE_OF_A, Planted, may_find
 
@@ -502,7 +502,6 @@ def consumer_sends_back_what_it_consumed(node: ConsumerNode) -> None:
 
 @planted(SLAVE_OF_A, "slave-tells-offsets", caught_by="commits_follow_work")
 @may_find("duplicates")
-@in_its_parts
 def slave_stops_copying_offsets(broker: Broker) -> None:
     """a slave copies its master's consumer offsets 4 times and then never again"""
     synchronize, taken = broker._synchronize, 0
@@ -519,7 +518,6 @@ def slave_stops_copying_offsets(broker: Broker) -> None:
 
 @planted(BROKER_A, "broker-stop", caught_by="commits_follow_work")
 @may_find("duplicates")
-@in_its_parts
 def broker_stops_without_writing_offsets(broker: Broker) -> None:
     """a broker that is shut down does not write the offsets that were committed since its last write of offsets"""
 
@@ -642,7 +640,6 @@ def consumer_keeps_its_offsets_at_slaves(node: ConsumerNode) -> None:
 
 
 @planted(BROKER_A, "group-joins", caught_by="queue_ownership")
-@in_its_parts
 def broker_finds_no_offset(broker: Broker) -> None:
     """a broker answers "not found" instead of 0 to a group without a committed offset, although all messages are in
     memory"""
@@ -650,7 +647,6 @@ def broker_finds_no_offset(broker: Broker) -> None:
 
 
 @planted(BROKER_A, "group-joins", caught_by="queue_ownership")
-@in_its_parts
 def broker_begins_new_groups_at_the_end(broker: Broker) -> None:
     """a broker answers the queue's end instead of 0 to a group without a committed offset, although all messages are
     in memory"""

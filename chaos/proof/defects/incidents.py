@@ -9,8 +9,8 @@ from ....actors.broker.server import Broker
 from ....clients.name_servers import NameServerSelector
 from ....remoting.node.network import Address
 from ....remoting.node.node import Node
-from ...defects import around, in_its_parts, replace_part
-from .planting import BROKERS, LASTING_CLIENTS, Planted, instance_of
+from ...defects import around, replace_part
+from .planting import BROKERS, LASTING_CLIENTS, Planted, from_its_making, instance_of
 
 planted = Planted()
 
@@ -30,6 +30,7 @@ def client_keeps_the_removed_name_server(node: Node) -> None:
 
 
 @planted(BROKERS, "i18-list-grown")
+@from_its_making
 def broker_never_takes_a_new_list(broker: Broker) -> None:
     """brokers go on registering with the NameServers of their first list, and ignore later lists"""
 
@@ -51,7 +52,6 @@ def broker_keeps_the_removed_name_server(broker: Broker) -> None:
 
 
 @planted(BROKERS, "i20-members-counted-twice")
-@in_its_parts
 def broker_counts_members_by_channel(broker: Broker) -> None:
     """brokers count a group's member once for each of its channels, including ended channels until they expire"""
     replace_part(broker.services.clients, "channel_lost", lambda channel_id: [])

@@ -8,7 +8,8 @@ name nodes, scenario and checks.
         replace_part(server, "_expire_brokers", does_nothing)
 
 The example plants the defect `name-server-never-expires`. chaos/defects.py has the helpers with which most defects
-change their node.
+change their node. A broker's defect is planted when the broker makes its parts, as its port opens
+(`in_its_parts`), but with `@from_its_making` when the broker itself is made.
 """
 
 import inspect
@@ -19,7 +20,7 @@ from ....actors.namesrv.server import NameServer
 from ....actors.namesrv.tables import Registered, Registration
 from ....clients.client_instance import MQClientInstance
 from ....remoting.node.node import Node
-from ...defects import around
+from ...defects import around, in_its_parts
 from ...scenarios.defect import CLIENTS, Defect
 from ...topology import NodeKind
 
@@ -71,13 +72,23 @@ class Planted(list[Defect]):
                     scenario=scenario,
                     caught_by=frozenset(caught_by.split()),
                     also=frozenset(vars(plant).get("also", "").split()) - {*caught_by.split()},
-                    plant=plant,
+                    plant=in_its_parts(plant) if self._is_of_parts(where, plant) else plant,
                     of_apache=self._of_apache,
                 )
             )
             return plant
 
         return add
+
+    def _is_of_parts(self, where: Where, plant: Callable[[Any], None]) -> bool:
+        made_early = self._of_apache or "from_its_making" in vars(plant)
+        return not made_early and {*where.kinds} <= {NodeKind.BROKER, NodeKind.SLAVE}
+
+
+def from_its_making(plant: Plant) -> Plant:
+    """Plant the defect when the broker is made: for a method of the store's recovery, or one that parts get."""
+    vars(plant)["from_its_making"] = True
+    return plant
 
 
 def may_find(also: str) -> Callable[[Plant], Plant]:

@@ -14,10 +14,20 @@ from ....clients.client_instance import FindBrokerResult
 from ....remoting.bodies.route import BrokerData, QueueData, Row
 from ....remoting.codes import MASTER_ID, PERM_WRITE, RequestCode, ResponseCode
 from ....remoting.node.network import Address
-from ...defects import around, does_nothing, does_nothing_async, in_its_parts, registers_with, replace_part
+from ...defects import around, does_nothing, does_nothing_async, registers_with, replace_part
 from ...experiment.workloads.consumer import ConsumerNode
 from ...oracle.roles import NO_ID
-from .planting import BROKER_A, BROKERS, CONSUMERS, NS_0, SLAVE_OF_A, Planted, may_find, registering
+from .planting import (
+    BROKER_A,
+    BROKERS,
+    CONSUMERS,
+    NS_0,
+    SLAVE_OF_A,
+    Planted,
+    from_its_making,
+    may_find,
+    registering,
+)
 
 _READS, _READS_LATE, _BACKLOG, _ACTING = "slave-reads", "slave-reads-late", "slave-backlog", "acting-master"
 COPIES_S = 60.0
@@ -34,7 +44,6 @@ planted = Planted()
 
 @planted(BROKERS._replace(nodes=("broker-b",)), _ACTING, caught_by="routes_are_true timers_kept")
 @may_find(f"{_OF_ROUTES} commits_follow_work duplicates recovery_time timers_kept")
-@in_its_parts
 def broker_says_nothing_between_registrations(broker: Broker) -> None:
     """a broker whose slave can act as master sends NameServers no BROKER_HEARTBEAT (code 904)"""
     replace_part(broker._members, "_beat_all", does_nothing_async)
@@ -126,7 +135,6 @@ def name_server_lists_a_slave_as_master(server: NameServer) -> None:
     "answers_are_true availability client_routes_are_true commits_follow_work duplicates messages_delivered order_kept "
     "queue_ownership registrations_are_kept routes_are_true routes_converge"
 )
-@in_its_parts
 def slave_registers_as_master(broker: Broker) -> None:
     """a slave registers as broker id 0, the id of its living master"""
     registers_with(broker, brokerId=lambda _: str(MASTER_ID))
@@ -134,7 +142,6 @@ def slave_registers_as_master(broker: Broker) -> None:
 
 @planted(SLAVE_OF_A, _READS, caught_by="routes_as_registered")
 @may_find("answers_are_true client_routes_are_true one_master routes_are_true routes_converge")
-@in_its_parts
 def slave_registers_without_an_id(broker: Broker) -> None:
     """a slave registers with broker id -1, like a broker that waits until the controller gives an id"""
     registers_with(broker, brokerId=lambda _: str(NO_ID))
@@ -171,7 +178,6 @@ def slave_serves_the_message_before(broker: Broker) -> None:
 
 @planted(SLAVE_OF_A, _BACKLOG, caught_by="messages_delivered")
 @may_find("commits_follow_work no_acknowledged_loss duplicates order_kept prompt_answers")
-@in_its_parts
 def slave_stops_copying(broker: Broker) -> None:
     """a slave stops copying its master's log 60 s after its start"""
     clock = broker._context.clock
@@ -184,7 +190,6 @@ def slave_stops_copying(broker: Broker) -> None:
 
 @planted(SLAVE_OF_A, "master-moves", caught_by="one_master")
 @may_find("availability commits_follow_work duplicates no_acknowledged_loss living_are_used messages_delivered")
-@in_its_parts
 def slave_copies_its_first_master(broker: Broker) -> None:
     """a slave goes on copying from its master's first address after the master has moved to another address"""
     first: list[Address] = []
@@ -197,7 +202,6 @@ def slave_copies_its_first_master(broker: Broker) -> None:
 
 @planted(SLAVE_OF_A, "slave-stop", caught_by="routes_as_registered")
 @may_find(f"{_OF_ROUTES} availability one_master")
-@in_its_parts
 def slave_unregisters_its_master(broker: Broker) -> None:
     """a slave that stops unregisters broker id 0 (its master) instead of its own id"""
 
@@ -209,7 +213,6 @@ def slave_unregisters_its_master(broker: Broker) -> None:
 
 @planted(SLAVE_OF_A, "slave-made-master", caught_by="availability")
 @may_find("dead_brokers_avoided living_are_used recovery_time")
-@in_its_parts
 def slave_made_master_stores_nothing(broker: Broker) -> None:
     """a slave that was made master refuses messages as a slave does (code 14)"""
 
@@ -220,7 +223,6 @@ def slave_made_master_stores_nothing(broker: Broker) -> None:
 
 @planted(SLAVE_OF_A, _READS, caught_by="commits_follow_work")
 @may_find("duplicates")
-@in_its_parts
 def slave_stores_no_commit(broker: Broker) -> None:
     """a slave does not store the offsets that consumers commit to the slave while its master is gone"""
     replace_part(broker.services.offsets, "commit", does_nothing)
@@ -241,6 +243,7 @@ def name_server_keeps_the_id_of_a_slave(server: NameServer) -> None:
 
 @planted(SLAVE_OF_A, "slave-made-master", caught_by="routes_are_true")
 @may_find("answers_are_true client_routes_are_true routes_as_registered")
+@from_its_making
 def slave_keeps_its_role(broker: Broker) -> None:
     """a slave that is made master stays a slave"""
 
@@ -251,7 +254,6 @@ def slave_keeps_its_role(broker: Broker) -> None:
 
 
 @planted(BROKER_A, "sync-master", caught_by="no_acknowledged_loss")
-@in_its_parts
 def sync_master_acknowledges_alone(broker: Broker) -> None:
     """a SYNC_MASTER answers SEND_OK at once, with or without a slave"""
 
@@ -262,7 +264,6 @@ def sync_master_acknowledges_alone(broker: Broker) -> None:
 
 
 @planted(BROKER_A, "sync-master", caught_by="availability")
-@in_its_parts
 def sync_master_answers_as_if_a_slave_were_late(broker: Broker) -> None:
     """a SYNC_MASTER whose slaves are gone answers sends with code 12 (FLUSH_SLAVE_TIMEOUT), not 11"""
 
@@ -288,7 +289,6 @@ def consumer_stays_at_the_slave(node: ConsumerNode) -> None:
 
 @planted(SLAVE_OF_A, _READS, caught_by="living_are_used")
 @may_find("commits_follow_work recovery_time routes_as_registered")
-@in_its_parts
 def slave_takes_over_no_topics(broker: Broker) -> None:
     """a slave does not copy its master's topics, so it answers pulls with TOPIC_NOT_EXIST"""
     replace_part(broker._synchronize, "_topics", does_nothing)
@@ -296,7 +296,6 @@ def slave_takes_over_no_topics(broker: Broker) -> None:
 
 @planted(SLAVE_OF_A, "slave-tells-offsets", caught_by="routes_as_registered")
 @may_find("living_are_used")
-@in_its_parts
 def slave_copies_topics_once(broker: Broker) -> None:
     """a slave copies its master's topics once, and registers none that its master makes later"""
     copied = list[Any]()
@@ -338,7 +337,6 @@ def name_server_tells_a_dropped_master(server: NameServer) -> None:
 
 @planted(BROKER_A, _READS, caught_by="living_are_used")
 @may_find("commits_follow_work duplicates messages_delivered timers_kept")
-@in_its_parts
 def master_suggests_its_slave(broker: Broker) -> None:
     """a master sends every consumer to its slave, although all messages are in its own memory"""
     replace_part(broker._pull, "_suggested", lambda *_: 1)

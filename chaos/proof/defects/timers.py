@@ -25,7 +25,7 @@ from ....remoting.node.clock import Clock
 from ....remoting.node.network import Address
 from ....remoting.node.node import Node
 from ....remoting.transport import Connection
-from ...defects import around, does_nothing, in_its_parts, replace_part, so_many_times, with_settings
+from ...defects import around, does_nothing, replace_part, so_many_times, with_settings
 from ...experiment.workloads.consumer import ConsumerNode
 from ...experiment.workloads.producer import ProducerNode
 from .planting import (
@@ -58,7 +58,6 @@ planted = Planted()
 # -- a node for which one time is so many times as long
 
 
-@in_its_parts
 def registers_every(broker: Broker, factor: float) -> None:
     so_many_times(broker.services, "config", "register_name_server_period", factor)
 
@@ -89,7 +88,7 @@ def sends_within(node: ProducerNode, factor: float) -> None:
 
 def connects_within(node: Node, factor: float) -> None:
     remoting = instance_of(node).remoting
-    replace_part(remoting, "_connect_timeout_s", remoting._connect_timeout_s * factor)
+    replace_part(remoting, "connect_timeout_s", remoting.connect_timeout_s * factor)
 
 
 def pulls_again_after(node: ConsumerNode, factor: float) -> None:
@@ -97,7 +96,6 @@ def pulls_again_after(node: ConsumerNode, factor: float) -> None:
     so_many_times(node.client._pull_service, "_config", "pull_time_delay_when_exception_ms", factor)
 
 
-@in_its_parts
 def holds_pulls(broker: Broker, factor: float) -> None:
     @around(broker.services.holds, "hold")
     def hold_otherwise(hold: Any, topic: str, queue_id: int, pull: HeldPull[HeldRequest]) -> Any:
@@ -105,7 +103,6 @@ def holds_pulls(broker: Broker, factor: float) -> None:
         return hold(topic, queue_id, pull)
 
 
-@in_its_parts
 def forgets_clients_after(broker: Broker, factor: float) -> None:
     manager, expire = broker.services.clients, ClientManager.expire
     shifted_ms = round(client_manager.CHANNEL_EXPIRED_MS * (factor - 1))
@@ -207,7 +204,6 @@ def producer_stalls_once(node: Node) -> None:
 
 
 @planted(BROKER_A, "broker-partition", caught_by="timers_kept")
-@in_its_parts
 def broker_registers_one_after_another(broker: Broker) -> None:
     """a broker registers with one NameServer after the other, so a hanging NameServer delays the others"""
     last = asyncio.Lock()
@@ -219,7 +215,6 @@ def broker_registers_one_after_another(broker: Broker) -> None:
 
 
 @planted(SLAVE_OF_A, "slave-reads", caught_by="timers_kept")
-@in_its_parts
 def slave_synchronizes_late(broker: Broker) -> None:
     """a slave copies its master's tables every 12 s instead of every 10 s"""
     slave, context = broker._synchronize, broker._context
@@ -235,7 +230,6 @@ def slave_synchronizes_late(broker: Broker) -> None:
 
 
 @planted(BROKER_A, "list-grows", caught_by="timers_kept")
-@in_its_parts
 def broker_asks_for_its_list_late(broker: Broker) -> None:
     """from the second time on, a broker asks the address server for its list of NameServers 12 s too late"""
     is_first = True
@@ -251,7 +245,6 @@ def broker_asks_for_its_list_late(broker: Broker) -> None:
 
 
 @planted(BROKER_A, "acts-by-hand", caught_by="timers_kept")
-@in_its_parts
 def broker_tells_the_last_of_no_change(broker: Broker) -> None:
     """a broker registers a changed topic with the last NameServer of its list only at its next periodic registration"""
 
@@ -263,7 +256,6 @@ def broker_tells_the_last_of_no_change(broker: Broker) -> None:
 
 
 @planted(BROKER_A, "acts-by-hand", caught_by="timers_kept")
-@in_its_parts
 def broker_tells_its_permission_late(broker: Broker) -> None:
     """a broker registers a changed brokerPermission only at its next periodic registration"""
     replace_part(broker._registration, "changed", does_nothing)
@@ -302,7 +294,7 @@ def client_closes_its_channel_at_each_heartbeat(node: Node) -> None:
 @planted(CONSUMERS, "channels-kept", caught_by="timers_kept")
 def client_closes_a_channel_that_it_keeps(node: Node) -> None:
     """consumers close a channel on which a call has timed out, though their clientCloseSocketIfTimeout is false"""
-    instance_of(node).remoting._close_on_timeout = True
+    instance_of(node).remoting.close_on_timeout = True
 
 
 @planted(CONSUMERS, "slave-reads", caught_by="timers_kept")
@@ -334,7 +326,6 @@ def consumer_gives_up_whom_a_heartbeat_missed(node: Node) -> None:
 
 @planted(BROKERS, "consumer-crash", caught_by="timers_kept")
 @may_find("messages_delivered queue_ownership")
-@in_its_parts
 def brokers_tell_nobody(broker: Broker) -> None:
     """brokers do not notify the consumers of a group when the group's members change"""
     replace_part(broker._clients, "_notify", does_nothing)
@@ -363,7 +354,6 @@ def heartbeats_end_at_the_first_failure(node: Node) -> None:
 
 @planted(BROKERS, "consumer-crash", caught_by="queue_ownership")
 @may_find("timers_kept")
-@in_its_parts
 def brokers_list_who_has_left(broker: Broker) -> None:
     """brokers list a consumer as a member of its group for 30 s after the consumer's channel was closed"""
     clock, clients, listed = broker._context.clock, broker.services.clients, broker._clients.consumer_list
@@ -461,7 +451,6 @@ def client_forgets_no_address(node: Node) -> None:
 
 
 @planted(BROKER_A, "smoke", caught_by="timers_kept")
-@in_its_parts
 def broker_tells_of_no_change(broker: Broker) -> None:
     """a broker tells consumer groups every 5 s that their members have changed, although no member has changed"""
     notify, groups = broker._clients._notify, broker.services.clients.consumers

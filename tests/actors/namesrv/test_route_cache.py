@@ -127,7 +127,7 @@ async def test_cached_and_uncached_answers_are_the_same_bytes_whatever_happens_i
     async with World(profile) as world:
         server, call = world.server, world.client()
         await call.register(topics=[topic("T"), topic("U")])
-        (connection,) = server._server.connections
+        (connection,) = server._server.connections.values()
         hits = 0
         for step in range(2, 300):
             match rng.randrange(12):

@@ -13,7 +13,7 @@ import pytest
 from nemesrv.actors.processes import is_paused
 from nemesrv.chaos.faults.kinds import UnknownFault
 from nemesrv.chaos.faults.link_faults import Bandwidth, BlackHole, Cut, Latency, LinkFault, Reset, Timeout
-from nemesrv.chaos.faults.outside import OutsideFaults, ProxiesShown, faults_of
+from nemesrv.chaos.faults.outside import HostLooks, OutsideFaults, faults_of
 from nemesrv.chaos.faults.ports import PortHolder
 from nemesrv.chaos.faults.toxiproxy import ToxiproxyServer
 
@@ -136,7 +136,7 @@ def test_what_the_experiment_itself_does_is_not_recorded_again() -> None:
 def test_proxies_are_told_once_each_time_they_change(tmp_path: Path) -> None:
     with PortHolder() as ports, ToxiproxyServer(tmp_path / "toxiproxy.log", ports=ports) as api:
         links = {f"broker-{each}->ns-0": (ports.take(), ports.take()) for each in "abcdefghijkl"}
-        with closing(ProxiesShown(api.address)) as shown:
+        with closing(HostLooks(api.address)) as shown:
             assert shown.changed() == {}
             api.create(links)
             changed = shown.changed()

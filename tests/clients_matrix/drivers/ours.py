@@ -55,7 +55,7 @@ def client(role: str, group: str = GROUP, tell: Any = say, **settings: Any) -> C
     own = {"topic": TOPIC, "group": group, "role": Role(role), "profile": PROFILE, "tell": tell, **settings}
     made = Client(on_this_machine(f"{role}-{group}-{os.getpid()}", logging.getLogger(role)), **place, **own)
     if int(BESIDE):  # Java's clients are told apart by the thread that connects
-        made.instance.remoting._endpoint.language = LanguageCode.JAVA
+        made.instance.remoting.language = LanguageCode.JAVA
     return made
 
 

@@ -29,7 +29,7 @@ def plant(broker):
 
     def assembled(*args):
         assemble(*args)
-        broker._registration._client._close_on_timeout = False
+        broker._registration._client.close_on_timeout = False
 
     broker._assemble = assembled
 '''

@@ -42,7 +42,7 @@ def fails_to_stop(broker: Broker) -> None:
 
 def answers_late(server: NameServer) -> None:
     """After 4 s, while its clients wait for 3 s."""
-    endpoint = server._server._endpoint
+    endpoint = server._server
     handler = endpoint.handler
 
     async def late(*args: Any) -> Any:
@@ -99,7 +99,7 @@ def never_yields(broker: Broker) -> None:
 
     async def start_and_spin() -> None:
         await start()
-        broker._spawn(spin())
+        broker._tasks.spawn(spin())
 
     async def spin() -> None:
         await asyncio.sleep(30)

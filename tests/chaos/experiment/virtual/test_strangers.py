@@ -133,7 +133,7 @@ def loses_brokers_first(name_server: NameServer) -> None:
     stop = name_server.stop
 
     async def slow_stop() -> None:
-        for connection in list(name_server._server.connections):
+        for connection in list(name_server._server.connections.values()):
             name_server._channel_lost(connection, "closed")
         await asyncio.sleep(12)
         await stop()
