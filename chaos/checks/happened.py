@@ -283,7 +283,7 @@ _ACTS: Mapping[str, str] = {
     "120 s after a heartbeat": "{who} did not drop a client 120 to 130 s after the client's last heartbeat",
 }
 _OF_PATTERN: Mapping[str, str] = {
-    r"each .+": "{who} did not run {task} on time",
+    r"each .+": "{who} {ran}",
     r"(un)?registers (.+)": "{who} {0}registered {1} (NameServer: {server})",
     r"(code \d+)": "{who} answered {client}'s look-up of {topic} with {0}",
     r"never used (in \d+ sends)": "{who} sent nothing to {broker_topic} {0}, though {who}'s route had {broker}",
@@ -331,6 +331,7 @@ def _act(e: Example, kind: str) -> str:
         **_names(e),
         **dict.fromkeys(("because", "details", "nodes"), because),
         "holder": holder,
+        "ran": f"ran {e.what}" if e.too_early else f"did not run {e.what} on time",
         "unread": f"{holder} did not pull from {holder}'s queue" if holder else "no consumer pulled from a queue",
     }
     if sentence := _ACTS.get(kind):
@@ -344,9 +345,12 @@ def _act(e: Example, kind: str) -> str:
 
 
 def _when(e: Example) -> str:
-    """`, at 4.0 s`, or `, from 42.0 to 70.0 s (28.0 s)`; if the bound is for a longer time: `(38.0 s in all)`."""
+    """`, at 4.0 s`, or `, from 42.0 to 70.0 s (28.0 s)`; if the bound is for a longer time: `(38.0 s in all)`; of an act
+    that came too soon: `, at 11.3 s, after 27.0 s`."""
     if e.from_ms is None:
         return ""
+    if e.too_early:
+        return f", at {seconds(e.from_ms)}, after {length(e.measured_ms or 0.0)}"
     if e.to_ms is None or tenths(e.to_ms) == tenths(e.from_ms):
         return f", at {seconds(e.from_ms)}"
     length_ms = e.to_ms - e.from_ms
