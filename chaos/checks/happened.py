@@ -299,7 +299,7 @@ _OF_PATTERN: Mapping[str, str] = {
 """Kinds with a variable part, as patterns; `{0}` is the pattern's first group."""
 SAID = frozenset(
     ("kind", "rule", "holder", "because", "masters", "reason", "read", "name_servers", "queue_id", "clients")
-) | {"registered_before_ms", "group", "routes"}
+) | {"registered_before_ms", "group", "next", "routes"}
 """Keys of an example's `more` that are not printed after the sentence: the sentence says them, or only programs read
 them."""
 
@@ -345,10 +345,12 @@ def _act(e: Example, kind: str) -> str:
 
 
 def _when(e: Example) -> str:
-    """`, at 4.0 s`, or `, from 42.0 to 70.0 s (28.0 s)`; if the bound is for a longer time: `(38.0 s in all)`; of an act
-    that came too soon: `, at 11.3 s, after 27.0 s`."""
+    """`, at 4.0 s`, or `, from 42.0 to 70.0 s (28.0 s)`; if the bound is for a longer time: `(38.0 s in all)`; an act
+    that is too soon: `, at 11.3 s, after 27.0 s`."""
     if e.from_ms is None:
         return ""
+    if e.to_ms is not None and (next_ := e.more.get("next")):
+        return f" at {seconds(e.from_ms)}; the broker's next {next_} was at {seconds(e.to_ms)}"
     if e.too_early:
         return f", at {seconds(e.from_ms)}, after {length(e.measured_ms or 0.0)}"
     if e.to_ms is None or tenths(e.to_ms) == tenths(e.from_ms):
