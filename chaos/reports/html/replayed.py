@@ -161,8 +161,8 @@ def note(document: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> str:
         text += f" ({datetime.fromisoformat(begun):%Y-%m-%d %H:%M:%S %Z})." if begun else "."
     settles_ms = next((row["time_ms"] for row in rows if row["phase"] == "settle"), math.inf)
     if settles_ms < document["lasts_ms"]:
-        text += f" After {seconds(settles_ms)} the replay injects nothing more; until {seconds(document['lasts_ms'])} its"
-        text += " cluster settles."
+        until = seconds(document["lasts_ms"])
+        text += f" After {seconds(settles_ms)} the replay injects nothing more; until {until} its cluster settles."
     if document["compared_from_ms"] > 0:
         text += f" Compared from {seconds(document['compared_from_ms'])} on, shortly before the first fault."
     if names := document.get("names"):
