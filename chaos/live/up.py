@@ -231,8 +231,13 @@ class Up:
 
 
 def _ended(judged: Judged) -> str:
-    """Return the verdict and the run folder, and a line with the reason for each check that is not VALID."""
+    """Return the verdict and the run folder, and a line with the reason for each check that is not VALID. The last line
+    says what decides the checks that examined nothing."""
     wrong = [f"  {v.name} {v.verdict}: {v.why}" for v in judged.verdicts if v.verdict is not Validity.VALID]
+    if empty := [v.name for v in judged.verdicts if v.verdict is Validity.UNKNOWN and not v.examined]:
+        kept = ",".join(v.name for v in judged.verdicts if v.name not in empty)
+        without = f", or leave the check out: --check {kept}" if kept else ""
+        wrong.append(f"  To decide {' and '.join(empty)}, inject such a fault (`nemesrv fault --help`){without}")
     return "\n".join([f"verdicts: {judged.verdict}   {judged.history.where}", *wrong])
 
 

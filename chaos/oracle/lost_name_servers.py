@@ -33,7 +33,8 @@ from .world import World, once
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameServerLoss:
-    """A NameServer is lost to one process of a client in [start_ms, end_ms), until it is back or a second fault begins."""
+    """A NameServer is lost to one process of a client in [start_ms, back_ms), and alone until a second fault begins, in
+    [start_ms, end_ms)."""
 
     id: int
     client: str
