@@ -23,7 +23,7 @@ _STATES: Mapping[str, str] = {
     "must not hold a silent broker": "{who} still listed {broker_topic} until {end}, {took} after {who} last heard "
     "from {broker}",
     "must not hold a broker that left": "{who} still listed {broker_topic} until {end}, after {broker}'s channel had "
-    "ended or another broker had registered under {broker}'s name and id",
+    "ended",
     "must not hold an unregistered broker": "{who} still listed {broker_topic} until {end}, after {broker} was "
     "unregistered",
     "must not hold an unknown broker": "{who} listed {broker_topic} from {at} on, but {broker} had not registered with "
@@ -346,13 +346,14 @@ def _act(e: Example, kind: str) -> str:
 
 def _when(e: Example) -> str:
     """`, at 4.0 s`, or `, from 42.0 to 70.0 s (28.0 s)`; if the bound is for a longer time: `(38.0 s in all)`; an act
-    that is too soon: `, at 11.3 s, after 27.0 s`."""
+    that is too soon: `, at 11.3 s (27.0 s, counted from -15.7 s)`."""
     if e.from_ms is None:
         return ""
     if e.to_ms is not None and (next_ := e.more.get("next")):
         return f" at {seconds(e.from_ms)}; the broker's next {next_} was at {seconds(e.to_ms)}"
     if e.too_early:
-        return f", at {seconds(e.from_ms)}, after {length(e.measured_ms or 0.0)}"
+        took_ms = e.measured_ms or 0.0
+        return f", at {seconds(e.from_ms)} ({length(took_ms)}, counted from {seconds(e.from_ms - took_ms)})"
     if e.to_ms is None or tenths(e.to_ms) == tenths(e.from_ms):
         return f", at {seconds(e.from_ms)}"
     length_ms = e.to_ms - e.from_ms
