@@ -145,7 +145,7 @@ class MQClientInstance:
         self._broker_version_table: dict[str, dict[Address, int]] = {}
         self._route_lock = asyncio.Lock()
         self._heartbeat_lock = asyncio.Lock()
-        self._scheduler = FixedRateScheduler(context.clock, context.log, context.record)
+        self._scheduler = FixedRateScheduler(context.clock, context.log, context.record_ended)
         self._started = False
 
     @property

@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable
 
 from ..remoting.errors import RocketMQError
 from ..remoting.node.clock import Clock
-from ..remoting.node.recording import Recorder, ignore
 from ..remoting.node.tasks import cancel_all
 
 Job = Callable[[], Awaitable[object]]
@@ -20,12 +19,12 @@ Job = Callable[[], Awaitable[object]]
 
 class FixedRateScheduler:
     """Runs jobs at fixed rates; all jobs must be added before `start`. A job that raises an exception is logged and
-    stays scheduled. Each run of a job writes a history row `scheduled_task`."""
+    stays scheduled. With NodeContext's `record_ended`, each run of a job writes a history row `scheduled_task`."""
 
-    def __init__(self, clock: Clock, log: logging.Logger, record: Recorder = ignore) -> None:
+    def __init__(self, clock: Clock, log: logging.Logger, record_ended: Callable[..., None] | None = None) -> None:
         self._clock = clock
         self._log = log
-        self._record = record
+        self._record_ended = record_ended
         self._jobs: list[tuple[float, int, float, str, Job]] = []
         self._task: asyncio.Task[None] | None = None
 
@@ -58,4 +57,5 @@ class FixedRateScheduler:
                 self._log.warning("scheduled job %s failed: %s: %s", name, type(exc).__name__, exc)
             except Exception:
                 self._log.exception("scheduled job %s failed", name)
-            self._record("scheduled_task", f=name, duration_ms=(self._clock.monotonic_s() - began_s) * 1000)
+            if self._record_ended is not None:
+                self._record_ended(began_s, "scheduled_task", f=name)

@@ -102,6 +102,14 @@ def planned(
     return (orders[1], fine_last_s) if fine_last_s <= by_length_s + 1.0 else (orders[0], by_length_s)
 
 
+def end_s(planned_end_s: float, ended_s: Sequence[float], starts: int) -> float:
+    """Return when all jobs have ended: as planned, or later if the starts that have ended at `ended_s` were slower."""
+    if len(ended_s) < 2:
+        return planned_end_s
+    each_s = (ended_s[-1] - ended_s[0]) / (len(ended_s) - 1)
+    return max(planned_end_s, ended_s[-1] + each_s * (starts - len(ended_s)))
+
+
 def memory_of(group: int) -> int:
     """Return the resident bytes of all processes of a process group."""
     stats = filter(None, (stat_of(int(name)) for name in os.listdir("/proc") if name.isdigit()))

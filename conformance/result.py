@@ -32,7 +32,7 @@ from ..chaos.reports.terminal import STYLE, paragraphs, standard_output
 from ..chaos.verdict import Example, Validity, Verdict, worst
 from ..remoting.node.network import Address
 from .rule_verdicts import RuleVerdict
-from .rules import LeftOut, Measured
+from .rules import RULES, LeftOut, Measured
 from .rules.rule import plain, said
 from .scene import ConformPlan
 from .situations import Watched
@@ -176,8 +176,9 @@ def _verdict(found: RuleVerdict, profile: str | None) -> Verdict:
     expected = None if found.expected is None else plain(found.expected)
     details = {"value": measured.value, "unit": found.rule.unit, "p": measured.p, "power": measured.power}
     why = measured.why
-    if wrong and not why:
-        why = f"{measured.value} was measured where {profile} has {expected}"
+    if found.verdict is not Validity.VALID and None not in (measured.value, expected):
+        both = f"measured: {measured_text(found)}; {profile} expects: {expected_text(found)}"
+        why = "; ".join(filter(None, (both, why)))
     return Verdict(
         name=found.rule.name,
         verdict=found.verdict,
@@ -348,7 +349,11 @@ def _below(result: ConformResult) -> list[Text]:
         lines.append(Text(f"left out: {told}", style="dim"))
     measured = {each.rule.name for each in result.rules}
     if unmeasured := [name for name in result.expected if name not in measured]:
-        lines.append(Text(f"the profile says, and --rules left out: {', '.join(unmeasured)}", style="dim"))
+        why = "not measured, because --rules does not name them"
+        lines.append(Text(f"{len(unmeasured)} other rules of {result.profile} were {why}", style="dim"))
+    counts = Counter(str(each.verdict or "without an expected value") for each in result.decided)
+    said_ = ", ".join(f"{count} {what}" for what, count in counts.items())
+    lines.append(Text(f"{len(result.decided)} of the {len(RULES)} rules of conform were measured: {said_}"))
     return lines
 
 

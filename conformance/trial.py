@@ -27,7 +27,7 @@ from ..chaos.machine import processors
 from ..remoting.node.clock import RealClock
 from ..remoting.node.network import Address
 from ..remoting.node.tasks import cancel_all
-from .capacity import LoopLateness, Places, at_once, planned
+from .capacity import LoopLateness, Places, at_once, end_s, planned
 from .scene import START_LIMIT_S, ConformPlan, Scene, WatchedProcess
 from .situations import GET_ROUTEINFO, SITUATIONS, Situation, Watched
 from .stand import ADDRESS_SERVER, TOPIC
@@ -159,10 +159,15 @@ class Conducting:
         what = f"{which}{what}"
         self._progress.say(what)
         watched: list[Watched] = []
+        planned_end_s, ended_s = self._clock.monotonic_s() + expected_s, list[float]()
 
         async def job(situation: Situation, number: int) -> None:
             found = await self._put_through(situation, number)
             self._done += 1
+            if situation.many:
+                now_s = self._clock.monotonic_s()
+                ended_s.append(now_s)
+                self._progress.expect(end_s(planned_end_s, ended_s, many) - now_s)
             watched.extend(each.watched for each in self._of_use(situation, found))
 
         async with asyncio.TaskGroup() as group:

@@ -23,7 +23,7 @@ _STATES: Mapping[str, str] = {
     "must not hold a silent broker": "{who} still listed {broker_topic} until {end}, {took} after {who} last heard "
     "from {broker}",
     "must not hold a broker that left": "{who} still listed {broker_topic} until {end}, after {broker}'s channel had "
-    "ended or another broker had registered under {broker}'s name and id",
+    "ended",
     "must not hold an unregistered broker": "{who} still listed {broker_topic} until {end}, after {broker} was "
     "unregistered",
     "must not hold an unknown broker": "{who} listed {broker_topic} from {at} on, but {broker} had not registered with "
@@ -283,7 +283,7 @@ _ACTS: Mapping[str, str] = {
     "120 s after a heartbeat": "{who} did not drop a client 120 to 130 s after the client's last heartbeat",
 }
 _OF_PATTERN: Mapping[str, str] = {
-    r"each .+": "{who} did not run {task} on time",
+    r"each .+": "{who} {ran}",
     r"(un)?registers (.+)": "{who} {0}registered {1} (NameServer: {server})",
     r"(code \d+)": "{who} answered {client}'s look-up of {topic} with {0}",
     r"never used (in \d+ sends)": "{who} sent nothing to {broker_topic} {0}, though {who}'s route had {broker}",
@@ -299,7 +299,7 @@ _OF_PATTERN: Mapping[str, str] = {
 """Kinds with a variable part, as patterns; `{0}` is the pattern's first group."""
 SAID = frozenset(
     ("kind", "rule", "holder", "because", "masters", "reason", "read", "name_servers", "queue_id", "clients")
-) | {"registered_before_ms", "group", "routes"}
+) | {"registered_before_ms", "group", "next", "routes"}
 """Keys of an example's `more` that are not printed after the sentence: the sentence says them, or only programs read
 them."""
 
@@ -331,6 +331,7 @@ def _act(e: Example, kind: str) -> str:
         **_names(e),
         **dict.fromkeys(("because", "details", "nodes"), because),
         "holder": holder,
+        "ran": f"ran {e.what}" if e.too_early else f"did not run {e.what} on time",
         "unread": f"{holder} did not pull from {holder}'s queue" if holder else "no consumer pulled from a queue",
     }
     if sentence := _ACTS.get(kind):
@@ -344,9 +345,15 @@ def _act(e: Example, kind: str) -> str:
 
 
 def _when(e: Example) -> str:
-    """`, at 4.0 s`, or `, from 42.0 to 70.0 s (28.0 s)`; if the bound is for a longer time: `(38.0 s in all)`."""
+    """`, at 4.0 s`, or `, from 42.0 to 70.0 s (28.0 s)`; if the bound is for a longer time: `(38.0 s in all)`; an act
+    that is too soon: `, at 11.3 s (27.0 s, counted from -15.7 s)`."""
     if e.from_ms is None:
         return ""
+    if e.to_ms is not None and (next_ := e.more.get("next")):
+        return f" at {seconds(e.from_ms)}; the broker's next {next_} was at {seconds(e.to_ms)}"
+    if e.too_early:
+        took_ms = e.measured_ms or 0.0
+        return f", at {seconds(e.from_ms)} ({length(took_ms)}, counted from {seconds(e.from_ms - took_ms)})"
     if e.to_ms is None or tenths(e.to_ms) == tenths(e.from_ms):
         return f", at {seconds(e.from_ms)}"
     length_ms = e.to_ms - e.from_ms

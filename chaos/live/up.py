@@ -155,6 +155,8 @@ class Up:
                 click.echo(_ended(each), err=True)
             else:
                 show(each)
+            if line := _to_decide(each):
+                click.echo(line, err=True)
         return exit_status(judged) if judged else 0
 
     def _watch(self, folder: RunFolder, stage: RealStage) -> LiveWatch:
@@ -234,6 +236,15 @@ def _ended(judged: Judged) -> str:
     """Return the verdict and the run folder, and a line with the reason for each check that is not VALID."""
     wrong = [f"  {v.name} {v.verdict}: {v.why}" for v in judged.verdicts if v.verdict is not Validity.VALID]
     return "\n".join([f"verdicts: {judged.verdict}   {judged.history.where}", *wrong])
+
+
+def _to_decide(judged: Judged) -> str:
+    """Return what decides the checks that examined nothing; "" if each check examined something."""
+    empty = [v.name for v in judged.verdicts if v.verdict is Validity.UNKNOWN and not v.examined]
+    kept = ",".join(v.name for v in judged.verdicts if v.name not in empty)
+    without = f", or leave the check out: --check {kept}" if kept else ""
+    said = f"To decide {' and '.join(empty)}, inject such a fault (`nemesrv fault --help`){without}"
+    return said if empty else ""
 
 
 def _told(client: ClientUnderTest) -> dict[str, object]:

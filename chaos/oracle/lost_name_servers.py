@@ -33,7 +33,8 @@ from .world import World, once
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameServerLoss:
-    """A NameServer is lost to one process of a client in [start_ms, end_ms)."""
+    """A NameServer is lost to one process of a client in [start_ms, back_ms), and alone until a second fault begins, in
+    [start_ms, end_ms)."""
 
     id: int
     client: str
@@ -43,6 +44,7 @@ class NameServerLoss:
     fault_id: str
     start_ms: float
     end_ms: float
+    back_ms: float
     window: Window
     """From the loss, or from a later choice of this NameServer: by then another one is chosen."""
 
@@ -58,7 +60,7 @@ def name_server_losses(world: World) -> Sequence[NameServerLoss]:
 
 
 def too_short(world: World) -> Sequence[NameServerLoss]:
-    """Those that ended before the client had to leave."""
+    """Those that ended, or met a second fault, before the client had to leave."""
     return [loss for loss in _all_losses(world) if loss.end_ms <= loss.from_ms < NEVER]
 
 
@@ -80,8 +82,8 @@ def _all_losses(world: World) -> Sequence[NameServerLoss]:
         for node in world.listed(client.name):
             causes = [*gone[node.name], *(c for c in link_causes(world, client.name, node.name) if _matters(timers, c))]
             for start_ms, lasted_ms, fault_id in merged(causes, world.end_ms):
-                end_ms = while_it_lives(world, client, start_ms, lasted_ms)
-                end_ms = min(end_ms, alone_until(world, client.name, start_ms))
+                back_ms = while_it_lives(world, client, start_ms, lasted_ms)
+                end_ms = min(back_ms, alone_until(world, client.name, start_ms))
                 if end_ms <= start_ms or _may_be_alone(world, client.name, node.name, start_ms, end_ms):
                     continue
                 here = [cause for cause in causes if cause.start_ms < end_ms and cause.end_ms > start_ms]
@@ -98,6 +100,7 @@ def _all_losses(world: World) -> Sequence[NameServerLoss]:
                     fault_id=fault_id,
                     start_ms=start_ms,
                     end_ms=end_ms,
+                    back_ms=back_ms,
                     window=held_to(world, window, "name_servers_left_within_s"),
                 )
                 found.append(loss)

@@ -308,7 +308,8 @@ def following(watched: Sequence[Watched]) -> Measured:
     value = AGAIN if lost and again > lost / 2 else "the next"
     ties = f"{orders.ties} {'time' if orders.ties == 1 else 'times'} two dials less than {TIE_MS:g} ms apart were seen"
     why = f"{ties} in the other order" if orders.ties else ""
-    return Measured(value=value, count=decided, p=p, power=1.0 - p, why=why)
+    examples = [one.example(chosen=made[:8]) for one, made in orders.in_turn]
+    return Measured(value=value, count=decided, p=p, power=1.0 - p, why=why, examples=examples)
 
 
 def _chance_of_turns(made: Sequence[str], name_servers: int, *, as_given: bool) -> float:

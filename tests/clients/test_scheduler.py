@@ -68,6 +68,16 @@ def test_a_job_that_fails_runs_again() -> None:
     assert runs == [1, 2, 3]
 
 
+async def test_each_run_is_recorded_with_its_begin_and_one_reading_of_the_clock() -> None:
+    clock, rows = VirtualClock(), list[tuple[object, ...]]()
+    scheduler = FixedRateScheduler(clock, LOG, lambda began_s, event, **fields: rows.append((began_s, event, fields)))
+    scheduler.add("poll", lambda: clock.sleep(2), initial_s=1, period_s=30)
+    scheduler.start()
+    await clock.sleep(5)
+    await scheduler.stop()
+    assert rows == [(1, "scheduled_task", {"f": "poll"})]
+
+
 async def test_a_lock_is_waited_for_only_so_long() -> None:
     clock, lock = VirtualClock(), asyncio.Lock()
     assert await try_lock(lock, clock)

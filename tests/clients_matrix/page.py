@@ -245,7 +245,8 @@ def _plain(expected: object) -> str:
 
 def render(found: Mapping[str, Mapping[str, Any]]) -> str:
     """The page."""
-    lines = [HEAD, "| client | package | profile | measured | verdict | the run before |", "|---|---|---|---|---|---|"]
+    columns = "client | package | profile | measured | verdict | rules with the same value in both runs"
+    lines = [HEAD, f"| {columns} |", "|---|---|---|---|---|---|"]
     lines += [_source(client, found.get(name)) for name, client in CLIENTS.items()]
     for room, rules in _rooms().items():
         if found:

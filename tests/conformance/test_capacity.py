@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from nemesrv.conformance.capacity import LOOK_S, LoopLateness, Places, at_once, planned, planned_s
+from nemesrv.conformance.capacity import LOOK_S, LoopLateness, Places, at_once, end_s, planned, planned_s
 from nemesrv.conformance.situations import SITUATIONS, Situation
 
 
@@ -101,3 +101,8 @@ def test_a_loop_that_is_held_up_is_seen_to_be_late() -> None:
         return lateness
 
     assert asyncio.run(main()).worst_ms(0.0, 1000.0) == pytest.approx(480.0)
+
+
+def test_starts_that_are_slower_than_planned_put_the_end_off() -> None:
+    assert end_s(30.0, [], 100) == end_s(30.0, [5.0], 100) == end_s(30.0, [5.0, 5.1, 5.2], 100) == 30.0
+    assert end_s(30.0, [5.0, 6.0, 7.0], 100) == 104.0

@@ -1,13 +1,17 @@
 """What a person reads at the end, at any width of the terminal, and the verdict of the whole."""
 
 import io
+import xml.etree.ElementTree as ET
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from nemesrv.chaos.experiment.run_folder import RunFolder
 from nemesrv.chaos.verdict import Validity
-from nemesrv.conformance.result import ConformResult, hindered, summary
+from nemesrv.conformance.result import ConformResult, hindered, summary, write
 from nemesrv.conformance.result import shown as parts
 from nemesrv.conformance.rule_verdicts import RuleVerdict
 from nemesrv.conformance.rules import RULES, LeftOut, Measured
@@ -81,7 +85,23 @@ def test_a_ci_jobs_page_has_a_row_a_rule_that_is_not_valid_and_one_line_for_the_
     assert "- 1 VALID: `sticky`." in lines
     assert "- differs from java-5.3 in 1 rule: answer_timeout_s" in lines
     assert "- left out: list_change_s (not run: list_changes)" in lines
+    counts = "1 VALID, 1 INVALID, 1 UNKNOWN, 1 without an expected value"
+    assert lines[-2] == f"- 4 of the {len(RULES)} rules of conform were measured: {counts}"
     assert summary(result(ONLY, profile=None)).startswith("### my-client: measured\n")
+
+
+def test_junit_has_the_measured_and_the_expected_value_of_a_rule_that_is_not_valid(tmp_path: Path) -> None:
+    late = replace(BAD, measured=replace(BAD.measured, why="late"), verdict=Validity.UNKNOWN)
+    for rule, more in ((BAD, " (3 examined)"), (late, "; late")):
+        folder = RunFolder.create("conform", tmp_path / str(rule.verdict))
+        write(result(rule), folder)
+        (case,) = ET.parse(folder.junit_file).getroot()[0].findall("testcase")
+        assert case[0].get("message") == f"measured: 5.01 s (5 to 5.02); java-5.3 expects: 3 s{more}"
+
+
+def test_rules_of_the_profile_that_were_not_asked_for_are_told_as_not_measured() -> None:
+    made = replace(result(GOOD), expected=("sticky", "start", "next"))
+    assert "2 other rules of java-5.3 were not measured, because --rules does not name them\n" in shown(made, 120)
 
 
 def test_a_right_choice_says_how_small_a_deviation_so_many_starts_would_have_shown() -> None:

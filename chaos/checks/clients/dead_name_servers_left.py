@@ -112,8 +112,12 @@ def _may_stay(clients: Sequence[str]) -> str:
 def _no_loss(world: World) -> str:
     if not (short := too_short(world)):
         return "no client lost its NameServer while another could be chosen, as in the scenario name-server-crash"
-    longest = max(short, key=lambda loss: loss.end_ms - loss.start_ms)
-    return need_not_leave(longest.client, longest.name_server, longest.end_ms - longest.start_ms, longest.window)
+    longest = max(short, key=lambda loss: loss.back_ms - loss.start_ms)
+    if longest.back_ms > longest.from_ms:
+        lost_s, alone_s = ((at_ms - longest.start_ms) / 1000 for at_ms in (longest.back_ms, longest.end_ms))
+        lost = f"{longest.client} lost {longest.name_server} for {lost_s:.0f} s"
+        return f"{lost}, but met another fault after {alone_s:.0f} s: only a fault that comes alone is judged"
+    return need_not_leave(longest.client, longest.name_server, longest.back_ms - longest.start_ms, longest.window)
 
 
 def _seen(control: Control, losses: Sequence[NameServerLoss]) -> dict[int, _Seen]:

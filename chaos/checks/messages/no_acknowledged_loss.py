@@ -49,9 +49,9 @@ def judge(fates: Fates, world: World) -> Verdict:
         measured=measured,
         allowed={**_ALLOWED, "formula": "0 forgotten"} if fates.forgotten and not fates.lost else _ALLOWED,
         findings=(
-            *map(_forgotten, fates.first_forgotten),
+            *(_forgotten(one, world) for one in fates.first_forgotten),
             *map(_unsafe, fates.first_unsafe),
-            *map(_finding, (*fates.first_lost, *fates.first_unread)),
+            *(_finding(one, world) for one in (*fates.first_lost, *fates.first_unread)),
         ),
     )
 
@@ -82,26 +82,45 @@ def _unsafe(send: Missing) -> Finding:
     return _of_send(send, (send.producer, send.broker_name), "acknowledged without a slave", rule)
 
 
-def _forgotten(send: Missing) -> Finding:
+def _forgotten(send: Missing, world: World) -> Finding:
     rule = Rule("CommitLog: a restarted broker has every message that it had acknowledged", "0 forgotten")
-    return _of_send(send, (send.broker_name, send.producer), "forgotten at a start", rule)
+    who = send.broker_name, send.producer
+    return _of_send(send, who, "forgotten at a start", rule, then=_next(send, world))
 
 
-def _finding(send: Missing) -> Finding:
+def _finding(send: Missing, world: World) -> Finding:
     rule = Rule("an acknowledged send is durable", "0 lost")
-    kind = "lost" if send.is_lost else "not read"
-    return _of_send(send, (send.producer, send.broker_name), kind, rule, is_wrong=send.is_lost)
+    who, kind = (send.producer, send.broker_name), "lost" if send.is_lost else "not read"
+    return _of_send(send, who, kind, rule, is_wrong=send.is_lost, then=_next(send, world) if send.is_lost else None)
 
 
-def _of_send(send: Missing, who: tuple[str, str], kind: str, rule: Rule, *, is_wrong: bool = True) -> Finding:
-    """`who`: whose doing it is, and of what. Not wrong: nobody knows."""
+def _next(send: Missing, world: World) -> tuple[float, str] | None:
+    """When the broker was next started, else when its next fault began: in this the message may have been lost."""
+    starts = [(life.start_ms, "restart") for life in world.lives_of(send.broker_name)]
+    faults = [(fault.start_ms, "fault") for fault in world.process_faults(send.broker_name)]
+    return next((one for one in sorted(starts) + sorted(faults) if one[0] > send.acked_ms), None)
+
+
+def _of_send(
+    send: Missing,
+    who: tuple[str, str],
+    kind: str,
+    rule: Rule,
+    *,
+    is_wrong: bool = True,
+    then: tuple[float, str] | None = None,
+) -> Finding:
+    """`who`: whose doing it is, and of what. Not wrong: nobody knows. `then`: when the message may have been lost, and
+    in what."""
+    until_ms, next_ = then or (None, None)
     return finding(
         (*who, send.topic),
         kind,
         (send.acked_ms, send.acked_ms),
         rule,
-        out=(send.acked_ms, None),
+        out=(send.acked_ms, until_ms),
         wrong=int(is_wrong),
         late=int(not is_wrong),
-        more={"msg_key": send.msg_key, "queue_id": send.queue_id, "offset": send.offset},
+        more={"msg_key": send.msg_key, "queue_id": send.queue_id, "offset": send.offset}
+        | ({"next": next_} if next_ else {}),
     )

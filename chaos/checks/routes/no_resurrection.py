@@ -48,7 +48,7 @@ def judge(control: Control, world: World) -> Verdict:
         "dropped_by_name_servers": sum(finding.examined for finding in findings),
         "returns": sum(finding.wrong + finding.late for finding in findings),
     }
-    nothing = "no NameServer dropped a dead or cut-off broker, so no broker could come back"
+    nothing = "no NameServer dropped a dead or cut-off broker (as in broker-crash), so none could come back"
     noun = "brokers came back into a table without a registration"
     return verdict_of(NAME, findings, measured=measured, nothing=nothing, noun=noun)
 

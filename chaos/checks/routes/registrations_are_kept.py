@@ -126,6 +126,7 @@ class _Pair:
         due_ms, never = silence.start_ms, silence.last_ms is None
         kind, row = _NEVER if never else _GONE.get(silence.formula, _SILENT)
         last_ms = due_ms if silence.last_ms is None else silence.last_ms
+        counted_ms = last_ms if kind == _SILENT[0] else due_ms  # an end of a channel, and a request, count at once
         held = [
             (min(stretch.e, silence.end_ms), topic, max(stretch.s, due_ms))
             for topic in self.tables.topics
@@ -140,10 +141,10 @@ class _Pair:
             (self.life.node, self.broker, topic if over_ms else ""),
             kind,
             (due_ms, silence.end_ms),
-            Rule(row, silence.formula, due_ms - last_ms),
+            Rule(row, silence.formula, due_ms - counted_ms),
             out=(since_ms, gone_ms) if over_ms else None,
             tolerance=tolerance,
-            measured_ms=None if gone_ms is None else gone_ms - last_ms,
+            measured_ms=None if gone_ms is None else gone_ms - counted_ms,
             over_ms=over_ms,
             after=received(self.control, self.world).after(self.life, self.broker, due_ms),
             times={} if never else {"last registered": last_ms},

@@ -121,23 +121,23 @@ def gather(history: DataFrame, *, is_whole_history: bool = False, parts: int = 2
     """The history's control rows, and the World that they tell of. Of a whole history, rows that are not there are
     missed."""
     table = history.where(~F.col("event").isin(*COUNTED_ONLY)).select(*Row._fields).toArrow()
-    lost = missing(processes_of(history), partial(gaps_of, history), table) if is_whole_history else []
+    processes, events = processes_of(history)
+    lost = missing(processes, partial(gaps_of, history), table) if is_whole_history else []
     is_ended = pc.or_(pc.equal(table["event"], "run_end"), is_one_of(table["event"], ["phase"]))
     ends = table.filter(is_ended).select(["event", "phase"]).to_pylist()
-    last_ms = None
-    if not any(row["event"] == "run_end" or row["phase"] == "end" for row in ends):
-        last_ms = history.agg(F.max("time_ms")).collect()[0][0]
+    is_over = any(row["event"] == "run_end" or row["phase"] == "end" for row in ends)
+    last_ms = None if is_over else max((one.last_ms for one in processes), default=None)
     control, world = told_by(table, lost=lost, last_ms=last_ms)
-    events = frozenset(row["event"] for row in history.select("event").distinct().collect())
     return Spread(history, control, events, parts), world
 
 
-def processes_of(history: DataFrame) -> list[RecordedProcess]:
-    """Each process's rows, counted."""
+def processes_of(history: DataFrame) -> tuple[list[RecordedProcess], frozenset[str]]:
+    """Each process's rows, counted, and the events of all."""
     counted = history.groupBy("node", "incarnation").agg(
-        F.count("*").alias("rows"), F.max("seq").alias("last_seq"), F.max("time_ms").alias("last_ms")
+        F.count("*"), F.max("seq"), F.max("time_ms"), F.collect_set("event").alias("events")
     )
-    return [RecordedProcess(*row) for row in counted.orderBy("node", "incarnation").collect()]
+    rows = counted.orderBy("node", "incarnation").collect()
+    return [RecordedProcess(*row[:-1]) for row in rows], frozenset().union(*(row["events"] for row in rows))
 
 
 def gaps_of(history: DataFrame, process: RecordedProcess) -> list[Gap]:

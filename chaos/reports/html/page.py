@@ -109,7 +109,7 @@ def html_of(told: RunToDraw, verdicts: Sequence[Verdict]) -> str:
         verdict=verdict,
         badge_text=badge,
         replay=replay,
-        replay_note="" if replay is None else replayed.note(replay),
+        replay_note="" if replay is None else replayed.note(replay, told.recorded.world_rows),
         replay_div=drawn.replay,
         story=drawn.story,
         sections=drawn.sections,

@@ -2,6 +2,7 @@
 line joins a change that happened in both runs.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -150,13 +151,18 @@ def _later(apart_ms: float) -> str:
 # -- in words
 
 
-def note(document: Mapping[str, Any]) -> str:
+def note(document: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> str:
+    """Return what the lanes show, and from when to when. `rows` has the replay's phases."""
     _, more = lanes_of(document)
     text = "In each lane the original is above and the replay beneath; a line joins what is the same change in both."
-    if document.get("from_ms"):
+    if document["imported"]:
         text += f" 0 s here is {seconds(document['from_ms'])} of the original's time, in which its faults are told"
         begun = document.get("begun")
         text += f" ({datetime.fromisoformat(begun):%Y-%m-%d %H:%M:%S %Z})." if begun else "."
+    settles_ms = next((row["time_ms"] for row in rows if row["phase"] == "settle"), math.inf)
+    if settles_ms < document["lasts_ms"]:
+        until = seconds(document["lasts_ms"])
+        text += f" After {seconds(settles_ms)} the replay injects nothing more; until {until} its cluster settles."
     if document["compared_from_ms"] > 0:
         text += f" Compared from {seconds(document['compared_from_ms'])} on, shortly before the first fault."
     if names := document.get("names"):

@@ -136,7 +136,9 @@ class RunToDraw:
             place = replace(place, recorded=runs_around(self.recorded, e))
         elif {"came", "due"} <= e.more.keys():
             place = replace(place, recorded=(f"came: {e.more['came']}", f"due:  {e.more['due']}"))
-        logs = {name: self.run_dir / "logs" / f"{file_name(name)}.log" for name in (e.who, e.what)}
+        nodes, kind = [e.who, e.what], e.more.get("kind")
+        of_object = check in CHECKS and kind in CHECKS[check].accuses_object
+        logs = {name: self.run_dir / "logs" / f"{file_name(name)}.log" for name in nodes[:: -1 if of_object else 1]}
         node = next((name for name, log in logs.items() if log.is_file()), None)
         if node is None or e.from_ms is None:
             return place

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.judging import Engine, History, Judged
-from nemesrv.chaos.live.up import Up, _ended, scenario_of
+from nemesrv.chaos.live.up import Up, _ended, _to_decide, scenario_of
 from nemesrv.chaos.verdict import Validity, Verdict
 
 CLUSTER: Any = SimpleNamespace(
@@ -46,3 +46,8 @@ def test_the_end_of_a_judged_cluster_says_why_a_check_is_not_valid() -> None:
     idle = Verdict.nothing_examined("no_resurrection", "no broker was killed")
     judged = Judged(History(where="up2", checks=()), [RIGHT, idle], Engine.PLAIN)
     assert _ended(judged) == "verdicts: UNKNOWN   up2\n  no_resurrection UNKNOWN: no broker was killed"
+    assert _to_decide(judged) == (
+        "To decide no_resurrection, inject such a fault (`nemesrv fault --help`), or leave the check out: --check "
+        "routes_converge"
+    )
+    assert _to_decide(Judged(History(where="up2", checks=()), [RIGHT], Engine.PLAIN)) == ""

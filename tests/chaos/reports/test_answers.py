@@ -154,6 +154,9 @@ def test_clients_that_were_wrong_are_named_and_messages_that_did_not_arrive_are_
     arrived = "1 of 3 messages arrived, 2 still in a broker when the run ended"
     expected = f"Clients: INVALID: dead_brokers_avoided (producer-1); {arrived}."
     assert expected in said(used, lost)
+    kept = replace(late, subject="producer-1", object="broker-a", kind="lost")
+    gone = replace(used, name="no_acknowledged_loss", findings=(kept,))
+    assert "Clients: INVALID: no_acknowledged_loss (broker-a)." in said(gone), "not the producer of the lost message"
 
 
 def test_clients_that_left_what_was_dead_are_told_with_the_last_of_them() -> None:

@@ -119,6 +119,11 @@ def test_an_example_of_a_name_server_shows_what_it_wrote_around_that_moment(tmp_
     lasting = replace(verdict, examples=(replace(one, to_ms=9_500.0),))
     (both,) = told_of(tmp_path, story(), lasting).of_examples["no_false_eviction"]
     assert both.log[-1].startswith("7.500 s"), "what it wrote around the end"
+    (tmp_path / "logs" / "producer-0.log").write_text("", encoding="utf-8")
+    lost = replace(verdict, name="no_acknowledged_loss", examples=(replace(one, who="producer-0", what="ns-0"),))
+    lost = replace(lost, examples=(replace(lost.examples[0], more={"kind": "lost"}),))
+    (of_lost,) = told_of(tmp_path, story(), lost).of_examples["no_acknowledged_loss"]
+    assert of_lost.logged_by == "ns-0", "the log of the broker that lost the message, not the producer's"
     assert "0.500 s INFO &lt;line&gt; of 22 s" in html_report(RUN, [verdict], tmp_path)
     page, twice = (
         html_report(RUN, [replace(verdict, examples=examples)], tmp_path) for examples in ((one, other), (one, one))

@@ -118,6 +118,12 @@ def test_every_moment_of_findings_and_examples_is_counted_from_the_timeline_and_
             "ns-0 did not run broker-a on time, at 5.0 s; allowed 30.0 s: 12.0 s over",
         ),
         (
+            "each H",
+            {"to_ms": 18_000.0, "measured_ms": 27_000.0, "earliest_ms": 30_000.0, "latest_ms": 30_000.0}
+            | {"over_ms": 3_000.0, "more": {}},
+            "ns-0 ran broker-a, at 5.0 s (27.0 s, counted from -22.0 s); allowed not before 30.0 s: 3.0 s too soon",
+        ),
+        (
             "never used in 26 sends",
             {"more": {}},
             "ns-0 sent nothing to broker-a in 26 sends, though ns-0's route had broker-a, at 5.0 s",

@@ -131,7 +131,9 @@ def test_a_shuffled_list_is_known_by_what_follows_what() -> None:
 
 def test_the_next_in_a_list_as_given_is_one_further() -> None:
     first = starts(30, 0, 0)
-    assert verdict("next", "the next", *first, goes_through([0, 1, 2, 3, 0, 1, 2, 3, 0, 1])) is Validity.VALID
+    ten = [*first, goes_through([0, 1, 2, 3, 0, 1, 2, 3, 0, 1])]
+    assert verdict("next", "the next", *ten) is Validity.VALID
+    assert found("next", *ten).examples[0]["chosen"] == ["ns-0", "ns-1", "ns-2", "ns-3"] * 2
     few = found("next", *first, goes_through([0, 1, 2]))
     assert (few.value, few.count, few.power) == (None, 2, pytest.approx(8 / 9))
     assert few.why == (

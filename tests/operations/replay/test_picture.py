@@ -22,6 +22,8 @@ DOCUMENT: dict[str, Any] = {
     "happens": "in part",
     "sentence": "It happens again in part: <1> of 2.",
     "imported": True,
+    "from_ms": 25_000,
+    "lasts_ms": 150_000,
     "compared_from_ms": 10_000,
     "not_compared": ["producer-0 chose"],
     "names": {"broker-b": "trade-1"},
@@ -58,6 +60,8 @@ def test_the_page_says_how_alike_they_are_and_what_was_left_out(file: Path) -> N
     assert "&lt;1&gt; of 2. Episode 2 is left out." in page
     assert "so not compared: producer-0 chose" in page
     assert "ns-0 &amp; broker-a" in page
+    assert "0 s here is 25.0 s of the original&#39;s time" in page
+    assert "the replay injects nothing more; until 150.0 s its cluster settles." in page
     assert "In the run below broker-b is trade-1." in page
     assert "<li>original: not known: no send or pull is recorded, as in RocketMQ&#39;s logs</li>" in page
     assert "<li>replay: consumer-0 was without broker-a for 41.0 s</li>" in page

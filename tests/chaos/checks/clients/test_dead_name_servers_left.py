@@ -65,6 +65,15 @@ def test_a_client_that_stays_longer_is_invalid() -> None:
     assert late == example(CLIENT, "ns-0", from_s=160, to_s=170, due_s=160, took_s=70, allowed_s=60, **about)
 
 
+def test_a_long_loss_that_another_fault_meets_is_not_told_as_short() -> None:
+    builder = chosen(cluster(name_servers=3, clients=(CLIENT,)), 2, "ns-0").at(100).fault(*KILL)
+    builder.at(104).fault("f2", "black_hole", "toxiproxy.bandwidth.rate=0", "broker-a", "ns-1", until_s=105)
+    verdict = check(builder.at(180).fault(*KILL, end=True).restarted("ns-0").end(260))
+    assert verdict.why == (
+        "producer-0 lost ns-0 for 80 s, but met another fault after 4 s: only a fault that comes alone is judged"
+    )
+
+
 def test_what_was_measured_is_told_in_a_sentence() -> None:
     assert CHECK.tells is not None
     assert CHECK.tells(check(silence(150).end(260)).measured) == (

@@ -1,5 +1,6 @@
 """no_acknowledged_loss over hand-written histories."""
 
+from nemesrv.chaos.checks.happened import happened
 from nemesrv.chaos.checks.messages.no_acknowledged_loss import CHECK, Fates, Missing, judge
 from nemesrv.chaos.oracle.windows import Timers
 from nemesrv.chaos.oracle.world import World
@@ -47,6 +48,20 @@ def test_what_neither_a_consumer_nor_a_complete_final_read_holds_is_lost() -> No
         examples=(EXAMPLE,),
         why="1 of 2 acknowledged sends are neither received nor in the final reads",
     )
+
+
+def test_a_lost_message_is_told_with_the_next_restart_of_its_broker_else_its_next_fault() -> None:
+    for again, said in ((True, "restart was at 8.0 s"), (False, "fault was at 5.0 s")):
+        told = cluster(name_servers=1, brokers=("broker-a",)).at(1)
+        told.event("producer-0", "send", type="ok", op_id="o-1", msg_key="k-1", offset=0, **AT)
+        told.at(5).fault("kill-1", "kill", "sigkill", "broker-a", until_s=8 if again else None)
+        if again:
+            told.restarted("broker-a")
+        (lost,) = told.at(9).event("reader", "read_done", offset=0, **AT).end(10).judged(CHECK).examples
+        assert happened(lost) == (
+            "broker-a lost a message of orders that broker-a had acknowledged to producer-0 at 1.0 s; "
+            f"the broker's next {said}"
+        )
 
 
 def test_where_the_final_read_of_that_queue_is_incomplete_nobody_knows() -> None:

@@ -95,6 +95,7 @@ def test_a_broker_that_leaves_a_topics_route_though_its_channel_lives_is_invalid
     assert wrong(left(50)) == wrong(left(50.04)) == []
     assert wrong(left(54)) == wrong(left(None)) == wrong(left(50, by="self")) == ["must hold an acknowledged broker"]
     assert wrong(left(46)) == ["must not hold a broker that left"]
+    assert left(46).examples[0].against_bound == "no delay allowed: 4.0 s over"
 
 
 @pytest.mark.parametrize("dropped_s", [115, None])

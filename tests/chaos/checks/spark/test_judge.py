@@ -54,6 +54,16 @@ def test_a_check_that_fails_is_unknown_and_does_not_stop_the_others(
     assert (second.verdict, second.why) == (Validity.UNKNOWN, "no send was acknowledged")
 
 
+def test_one_count_of_the_processes_tells_the_events_and_the_last_time_of_a_history(spark: Any, tmp_path: Path) -> None:
+    from nemesrv.chaos.checks.spark.parts import gather
+
+    rows = [row for row in SMALL.rows if row["event"] != "run_end"]
+    history.write_parquet(rows, tmp_path)
+    spread, world = gather(spark.read.parquet(str(tmp_path / "history")))
+    assert spread.events == {row["event"] for row in rows}
+    assert world.end_ms == max(row["time_ms"] for row in rows)
+
+
 def test_of_thousands_of_spans_each_row_is_read_that_lasted_into_one(spark: Any) -> None:
     from nemesrv.chaos.checks.plain.part import Span
     from nemesrv.chaos.checks.spark.parts import _within
