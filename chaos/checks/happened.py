@@ -45,6 +45,7 @@ _STATES: Mapping[str, str] = {
     "committed at a slave": "{who} committed to slave {broker} until {end}, {took} after {who}'s route had the master",
     "lasts as long as set": "{who} put off the next pull of a queue for {took}, not for the time that is set for this "
     "reason ({reason}); recorded at the time {end}",
+    "pulls what it took": "{who} pulled a queue for the first time {took} after {who} had taken the queue, at {end}",
     "isolates as long as set": "{who} isolated a broker (sendLatencyFaultEnable) for {took}, until {end}",
     "must have left": "{who} kept {server} as NameServer until {end}, {took} after {server} was lost (or {who} had "
     "chosen {server}, if later)",
