@@ -147,7 +147,7 @@ _ACTS: Mapping[str, str] = {
     "offset",
     "not received": "{who} did not receive an acknowledged message of {broker_topic} in time{because}",
     "late": "{who} received a message of {broker_topic} late{because}",
-    "before its delay was over": "{broker} gave {who} a delayed message of {topic} too early",
+    "before its delay was over": "{broker} gave {who} a delayed message of {topic} too early{because}",
     "not as it was given": "{who} sent {broker_topic} a message that differs from the message passed to send()",
     "not as it was sent": "{broker} gave {who} a message of {topic} that differs from the sent message",
     "acknowledged without a slave": "{broker} (SYNC_MASTER) acknowledged {who}'s message ({topic}), which no slave has",

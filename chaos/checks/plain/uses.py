@@ -109,7 +109,7 @@ def _first_pulls(part: Part, world: World) -> Iterator[FirstPull]:
         for holding in held.get((queue[0], queue[1], queue[2]), ()) if world.made_by(node) == OURS else ():
             number = int(np.searchsorted(times, holding.start_ms - _ROUNDING_MS))
             if holding.node == node and number < len(times) and times[number] < holding.end_ms:
-                yield FirstPull(node, *queue, holding.start_ms, float(times[number]))
+                yield FirstPull._make((node, *queue, holding.start_ms, float(times[number])))
 
 
 def _edge(between: Floats, at_ms: Floats) -> Floats:
