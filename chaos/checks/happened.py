@@ -45,6 +45,7 @@ _STATES: Mapping[str, str] = {
     "committed at a slave": "{who} committed to slave {broker} until {end}, {took} after {who}'s route had the master",
     "lasts as long as set": "{who} put off the next pull of a queue for {took}, not for the time that is set for this "
     "reason ({reason}); recorded at the time {end}",
+    "pulls what it took": "{who} pulled a queue for the first time {took} after {who} had taken the queue, at {end}",
     "isolates as long as set": "{who} isolated a broker (sendLatencyFaultEnable) for {took}, until {end}",
     "must have left": "{who} kept {server} as NameServer until {end}, {took} after {server} was lost (or {who} had "
     "chosen {server}, if later)",
@@ -146,7 +147,7 @@ _ACTS: Mapping[str, str] = {
     "offset",
     "not received": "{who} did not receive an acknowledged message of {broker_topic} in time{because}",
     "late": "{who} received a message of {broker_topic} late{because}",
-    "before its delay was over": "{broker} gave {who} a delayed message of {topic} too early",
+    "before its delay was over": "{broker} gave {who} a delayed message of {topic} too early{because}",
     "not as it was given": "{who} sent {broker_topic} a message that differs from the message passed to send()",
     "not as it was sent": "{broker} gave {who} a message of {topic} that differs from the sent message",
     "acknowledged without a slave": "{broker} (SYNC_MASTER) acknowledged {who}'s message ({topic}), which no slave has",

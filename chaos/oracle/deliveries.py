@@ -21,7 +21,7 @@ looks at its held pulls every 5 s (`PullRequestHoldService`). Due is also
 |-------------|---------------------------------------------------------------------------------------------------|
 | passed over | what a later holding starts beyond: its group has committed what nobody received                  |
 | copied      | while the route has named the slave alone for P + C + 31 s: what it must have copied (slaves.py)  |
-| delayed     | its level's time after it was acknowledged, and the same from there on; never before (`delay_ms`)  |
+| delayed     | its level's time after it was acknowledged, and the same from there on; never before (`delivered`) |
 | quiet       | in quiet times (quiet.py), whoever should hold the queue                                          |
 
 That the consumer does heartbeat, and pulls run out, is `timers_kept`'s and `timed_waits`'. Where a broker does not tell
@@ -112,11 +112,12 @@ def holdings(world: World, rows: Rows) -> dict[Queue, list[Holding]]:
     return {queue: sorted(of) for queue, of in found.items()}
 
 
-def delay_ms(world: World, broker: str, level: str, acked_ms: float) -> float | None:
-    """For how long the broker keeps a message of this delay level; None where nobody can say: the due time is one of
-    the broker's wall clock, a message may be lost or kept anew where another broker becomes the master, nobody knows
-    which broker has a name that somebody registered by hand, and a broker whose disk is full stores nothing, no message
-    that becomes due either."""
+def delivered(world: World, broker: str, level: str, sent_ms: float, acked_ms: float) -> Stretch | None:
+    """From when on, and from when on for certain, the broker has delivered a message of this delay level to its topic;
+    None where nobody can say: the due time is one of the broker's wall clock, a message may be lost or kept anew where
+    another broker becomes the master, and nobody knows which broker has a name that somebody registered by hand.
+
+    A store whose disk is full takes no message that becomes due, either: its level tries again every 10 s."""
     of_name = [node.name for node in world.of_kind("broker", "slave") if broker_name(node.name) == broker]
     if (
         not of_name
@@ -127,10 +128,14 @@ def delay_ms(world: World, broker: str, level: str, acked_ms: float) -> float | 
         return None
     levels_ms = parse_delay_levels(str(world.setting(of_name[0], "messageDelayLevel")))
     kept_ms = float(levels_ms[min(int(level), len(levels_ms)) - 1])
-    due_ms = acked_ms + kept_ms
-    full = (disk.perhaps for disk in world.full_disks if broker_name(disk.broker) == broker)
-    held = ((one.start_ms - PROMPT_MS, one.end_ms + STORES_AGAIN_MS) for one in full)
-    return None if any(from_ms <= due_ms <= to_ms for from_ms, to_ms in held) else kept_ms
+    from_ms, to_ms = sent_ms + kept_ms, acked_ms + kept_ms
+    for disk in (one for one in world.full_disks if broker_name(one.broker) == broker):
+        if disk.surely.start_ms <= from_ms < disk.surely.end_ms:
+            from_ms = disk.surely.end_ms
+        again_ms = disk.perhaps.end_ms + STORES_AGAIN_MS
+        if disk.perhaps.start_ms - PROMPT_MS <= to_ms < again_ms:
+            to_ms = again_ms
+    return Stretch(from_ms, to_ms)
 
 
 class Dues:

@@ -7,7 +7,7 @@ are read.
     an ordered workload's sends             rule: the queue of the sharding key's number (turns.py)
     a try that follows a failed one, and whom it isolates           tries.py
     a try at a slave, which no route had as a master                tries.py
-    a queue of a living broker                                      queue_reads.py
+    a queue of a living broker; the first pull of a taken queue     queue_reads.py
     a queue that was read at a slave                                read at the master again when the route has it
                                                                     (at_slaves.py)
 
@@ -31,7 +31,7 @@ from ..record.at_slaves import read_there
 from ..record.control import Control
 from ..record.turns import client_routes, judged, out_of_turn, turns
 from ..record.uses import BrokerShares, edges
-from .queue_reads import reads
+from .queue_reads import first_pulls, reads
 from .tries import tries
 
 NAME = "living_are_used"
@@ -60,7 +60,7 @@ def gather(gathering: Gathering, world: World) -> Used:
 
 def judge(used: Used, world: World) -> Verdict:
     """Examined: producers' turns, retries, and queues that had to be read. Violations: queues that were used more or
-    less often than in turn, retries on the broker that had failed, and queues that nobody read for 30 s."""
+    less often than in turn, retries on the broker that had failed, and queues that nobody read, or pulled late."""
     shares, control = used.shares, used.control
     routes = client_routes(control)
     misled = {one.node for one in shares.odd if one.kind == ELSEWHERE}  # where they sent nobody knows
@@ -72,7 +72,8 @@ def judge(used: Used, world: World) -> Verdict:
     new = tuple(one for one in shares.strays if not (one.on_same_broker and (one.node, one.queue[0]) in told))
     strays = (stray for stray in out_of_turn(replace(shares, strays=new), world) if stray.subject not in misled)
     of_sends = (*of_tries, *in_turn, *strays)
-    found = [*of_sends, *reads(shares, control, world), *read_there(shares, world, control)]
+    of_reads = (*reads(shares, control, world), *first_pulls(shares, control, world))
+    found = [*of_sends, *of_reads, *read_there(shares, world, control)]
     open_ = _undecided(in_turn, world)
     measured: dict[str, Any] = {
         "sends": sum(finding.more.get("sends", 0) for finding in in_turn),

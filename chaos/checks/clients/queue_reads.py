@@ -1,4 +1,4 @@
-"""Part of living_are_used: each group reads each queue of a living broker.
+"""Part of living_are_used: each group reads each queue of a living broker; a consumer pulls what it took at once.
 
     a queue that somebody holds, and nothing keeps that one from its broker     its holder pulls, of a slave where its
                                                                                 route has no master
@@ -6,6 +6,11 @@
 
 A consumer asks for each of its queues every 20 s: a held pull is answered within 15 s, looked at every 5 s. Reads are
 counted in parts of 10 s. Who refused the pulls of an unread queue is guilty, else who held the queue.
+
+    queue_taken ─ at once, 5.x 500 ms ─► the first pull     later: while a look-up of the broker's route was under way
+
+Nothing else puts a first pull off: our consumers know no suspension and lock no queues, and flow control counts what a
+queue has already brought.
 """
 
 from collections import Counter, defaultdict
@@ -16,12 +21,14 @@ from ....remoting.codes import PERM_READ
 from ...oracle.deliveries import Asker, Dues, Queue, askers
 from ...oracle.intervals import Stretch, until_next
 from ...oracle.quiet import aftermath_ms, clients_began_ms
+from ...oracle.time_outs import first_pull
 from ...oracle.world import World
 from ...verdict import Finding
 from ..findings import Rule, finding
 from ..record.commits import dues_of
 from ..record.control import Control
-from ..record.uses import PART_MS, BrokerShares
+from ..record.timer_acts import Process
+from ..record.uses import PART_MS, BrokerShares, FirstPull
 from ..tolerance import tolerance
 
 _ROW = "a broker checks held pulls every 5 s, and answers a pull that was held for 15 s"
@@ -42,6 +49,26 @@ def reads(shares: BrokerShares, control: Control, world: World) -> Iterator[Find
         if due:
             spans = (min(due) * PART_MS, (max(due) + _PARTS) * PART_MS), _longest(unread)
             yield _finding(group, queue, *spans, shares, control, due_by)
+
+
+def first_pulls(shares: BrokerShares, control: Control, world: World) -> Iterator[Finding]:
+    """One for each consumer process that took a queue and pulled it."""
+    row = "PullMessageService: a queue that was taken is pulled at once, in 5.x after 500 ms"
+    firsts: dict[str, list[FirstPull]] = defaultdict(list)
+    for one in sorted(shares.firsts):
+        firsts[one.node].append(one)
+    for node, of in firsts.items():
+        wait = first_pull(world)
+        for life in world.lives_of(node):
+            process = Process(control, world, life, "consumer")
+            mine = (one for one in of if life.start_ms <= one.taken_ms < life.end_ms)
+            looked = [(run.began_ms, run.ended_ms) for run in process.rows("name_server_call")]
+            acts = [
+                process.wait(one.taken_ms, one.began_ms, wait.ms, wait.symbol)
+                for one in mine
+                if not any(one.taken_ms <= ended_ms and began_ms <= one.began_ms for began_ms, ended_ms in looked)
+            ]
+            yield from process.finding("first pull", "pulls what it took", row, acts)
 
 
 def _due(due_by: Dues, control: Control) -> Iterator[tuple[Asker, Queue, list[Stretch]]]:

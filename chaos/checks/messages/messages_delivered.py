@@ -241,6 +241,9 @@ def _nodes(message: Slow, due: Due, groups: Mapping[str, Asker]) -> Iterable[str
 
 def _kept_by(message: Slow, due: Due | None, world: World) -> tuple[str, str]:
     """Whose guarantee was broken, and how; "" where nobody can be named, or the finding names it already."""
+    full = (disk.surely for disk in world.full_disks if disk.broker == message.broker_name)
+    if message.early_ms and any(one.start_ms <= (message.received_ms or 0.0) < one.end_ms for one in full):
+        return "", f"the disk of {message.broker_name} was full"
     if due is None or due.rule in ("passed over", PROMISED):
         return "", ""
     if message.offset == LAST:

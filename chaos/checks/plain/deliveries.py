@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ...arrow import np, pa, pc
 from ...history.schema import row_order
-from ...oracle.deliveries import PROMPT_MS, Asker, askers, delay_ms
+from ...oracle.deliveries import PROMPT_MS, Asker, askers, delivered
 from ...oracle.world import World
 from ..check import Facts, joined, largest
 from .part import PLACE, QUEUE, Part, Reading, Row, Together, codes, floats, is_one_of, least_of, rows_in, value_of
@@ -198,16 +198,18 @@ def _delayed(sends: Sequence[Row], receipts: Sequence[Row], groups: Sequence[Ask
     for row in sorted(receipts, key=row_order):
         got[_message(row, QUEUE)].append(row)
     for send in sends:
-        kept_ms = delay_ms(world, send["broker_name"], send["f"], send["time_ms"])
-        if kept_ms is None:
+        sent_ms = send["time_ms"] - (send["duration_ms"] or 0.0)
+        due = delivered(world, send["broker_name"], send["f"], sent_ms, send["time_ms"])
+        if due is None:
             continue
-        due_ms, place = send["time_ms"] + kept_ms, {name: send[name] for name in (*QUEUE, "msg_key")}
-        sent = {"acked_ms": send["time_ms"], "producer": send["node"], "delay_ms": kept_ms, **place}
+        from_ms, due_ms = due
+        place = {name: send[name] for name in (*QUEUE, "msg_key")}
+        sent = {"acked_ms": send["time_ms"], "producer": send["node"], "delay_ms": due_ms - send["time_ms"], **place}
         for group in (one for one in groups if one.topic in ("", send["topic"])):
             came = next((row for row in got[_message(send, QUEUE)] if row["node"] in group.members), None)
             one = Slow(**sent, offset=LAST, group=group.name)
             if came is not None:
-                early_ms = due_ms - (send["duration_ms"] or 0.0) - came["time_ms"]
+                early_ms = from_ms - came["time_ms"]
                 if early_ms <= 0 and came["time_ms"] - due_ms <= PROMPT_MS:
                     prompt.append(max(came["time_ms"] - due_ms, 0.0))
                     continue

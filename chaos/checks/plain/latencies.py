@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...arrow import Floats, Numbers, np, pa, pc
-from ...oracle.deliveries import delay_ms
+from ...oracle.deliveries import delivered
 from ...oracle.intervals import Stretch
 from ...oracle.recorded import OURS
 from ...oracle.world import World
@@ -66,8 +66,9 @@ def delivery_times(
         from_ms, delayed = floats(sends["time_ms"]).copy(), np.flatnonzero(pc.is_valid(sends["f"]).to_numpy())
         for number in delayed:  # from when they are due on
             broker, level = (sends[name][int(number)].as_py() for name in ("broker_name", "f"))
-            kept_ms = delay_ms(world, broker, level, from_ms[number]) if world.made_by(broker) == OURS else None
-            from_ms[number] += np.nan if kept_ms is None else kept_ms
+            is_ours, acked_ms = world.made_by(broker) == OURS, from_ms[number]
+            due = delivered(world, broker, level, acked_ms, acked_ms) if is_ours else None
+            from_ms[number] = np.nan if due is None else due.end_ms
         key = codes(pa.concat_tables([sends.select(["msg_key"]), receipts.select(["msg_key"])]), "msg_key")
         sent_ms = np.full(int(key.max()) + 1 if len(key) else 0, np.nan)
         order = np.argsort(-from_ms, kind="stable")  # the first comes last, and stays

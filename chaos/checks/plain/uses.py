@@ -3,6 +3,7 @@
 send (ok) ─────────► by process, topic, queue and segment ─────┬─► SHARES: each row by itself
 send_attempt, send ► those that failed, by segments ───────────┘
 pull, receive ─────► by consumer, queue and 10 s ──────────────► READS: a queue's rows together
+pull ──────────────► the first of each taking of a queue ──────► READS
 send_attempt ──────► beside the try before it ─────────────────► TRIES: a send's rows together
 send_attempt ──────► where any failed, and around polls ───────► STEPS: a client's rows together
 """
@@ -20,15 +21,18 @@ from typing import Any, TypeVar
 
 from ....remoting.node.profile import Profile
 from ...arrow import Floats, Numbers, np, pa, pc
+from ...oracle.recorded import OURS
 from ...oracle.time_outs import NOT_STORED, POLL, STORED, avoidance, avoids, isolation_ms, send_rules
 from ...oracle.world import World
 from ..check import Facts
+from ..record.commits import dues_of
 from ..record.control import Control
 from ..record.timer_acts import by_process
 from ..record.turns import Step, Stepped, goes_round
 from ..record.uses import (
     PART_MS,
     BrokerShares,
+    FirstPull,
     Queue,
     Read,
     Segment,
@@ -42,6 +46,7 @@ from ..record.uses import (
 )
 from ..tolerance import tolerance
 from .part import (
+    QUEUE,
     Part,
     Reading,
     Row,
@@ -50,6 +55,7 @@ from .part import (
     began_ms,
     codes,
     floats,
+    groups,
     is_one_of,
     rows_in,
 )
@@ -79,17 +85,32 @@ SHARES = Reading(
 )
 
 
-def reads(part: Part, _world: World) -> BrokerShares:
+def reads(part: Part, world: World) -> BrokerShares:
     """Who read which queue when, and who was refused it: a code says no, whatever the pull's own end is called."""
     got = pa.concat_tables([part.of("receive"), part.of("pull", types=("ok",))])
     answered = part.of("pull", types=("info",))
     answered = answered.filter(pc.is_valid(answered["code"]))
     refused = pa.concat_tables([part.of("pull", types=("fail",)), answered])
     queues = _in_parts(got, Read, "node", "topic", "broker_name", "queue_id")
-    return BrokerShares(reads=queues, refused=_in_parts(refused, Read, *Read._fields))
+    firsts = tuple(_first_pulls(part, world))
+    return BrokerShares(reads=queues, refused=_in_parts(refused, Read, *Read._fields), firsts=firsts)
 
 
-READS = Reading(Together.QUEUE, ("pull", "receive"), ("type", "address", "code"), reads, types=("ok", "fail", "info"))
+_ENDED = ("ok", "fail", "info")
+READS = Reading(Together.QUEUE, ("pull", "receive"), ("type", "address", "code", "duration_ms"), reads, types=_ENDED)
+
+
+def _first_pulls(part: Part, world: World) -> Iterator[FirstPull]:
+    """Of each queue that a consumer of ours took: when it did, and when its first pull began."""
+    pulls, held = part.of("pull", types=_ENDED), dues_of(part.control, world).held
+    began = began_ms(pulls)
+    for at in groups(codes(pulls, "node", *QUEUE)):
+        node, *queue = (pulls[name][int(at[0])].as_py() for name in ("node", *QUEUE))
+        times = np.sort(began[at])
+        for holding in held.get((queue[0], queue[1], queue[2]), ()) if world.made_by(node) == OURS else ():
+            number = int(np.searchsorted(times, holding.start_ms - _ROUNDING_MS))
+            if holding.node == node and number < len(times) and times[number] < holding.end_ms:
+                yield FirstPull._make((node, *queue, holding.start_ms, float(times[number])))
 
 
 def _edge(between: Floats, at_ms: Floats) -> Floats:

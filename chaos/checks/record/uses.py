@@ -47,6 +47,17 @@ class Read(NamedTuple):
     """With which response code."""
 
 
+class FirstPull(NamedTuple):
+    """A queue that the consumer took, and its first pull of the queue."""
+
+    node: str
+    topic: str
+    broker_name: str
+    queue_id: int
+    taken_ms: float
+    began_ms: float
+
+
 class SlaveRead(NamedTuple):
     """A consumer and the slave that it pulled from."""
 
@@ -121,6 +132,7 @@ class BrokerShares(Facts):
     """How many of its pulls were answered, and of its messages came, in each PART_MS of all time."""
     refused: Mapping[Read, Mapping[int, int]] = field(default_factory=dict)
     """How many of its pulls were answered with a code that says no, in each PART_MS."""
+    firsts: tuple[FirstPull, ...] = ()
     at_slaves: Mapping[SlaveRead, Mapping[int, int]] = field(default_factory=dict)
     """How many pulls it began in each PART_MS."""
 

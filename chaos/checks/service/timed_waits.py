@@ -16,13 +16,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from ....remoting.codes import RequestCode
-from ....remoting.node.profile import Profile
 from ...oracle.client_profiles import Outcome
 from ...oracle.time_outs import (
     CONNECT,
-    FIRST,
     PULL_CALL_MS,
-    REBALANCE,
     SEND,
     Wait,
     check_period,
@@ -173,23 +170,4 @@ class Waits(Process):
             if times > 1:
                 began_ms = run.ended_ms - shortest_ms
                 found[why].append(Act(began_ms, shortest_ms, wait.ms, math.inf, wait.symbol, since_ms=since_ms))
-        if self.kind == "consumer" and self.timers.profile is Profile.V5_X:
-            found[FIRST] += self._undelayed()
         return found
-
-    def _undelayed(self) -> Iterator[Act]:
-        """Queues that 5.x took and kept until the next round, and whose first pull it did not put off."""
-        wait, rounds = pull_delay(self.world, self.life.node, FIRST), self.runs_of(REBALANCE)
-        delays = [(run.ended_ms, queue_of(run)) for run in self.rows("pull_delayed") if run.row.f == FIRST]
-        for run in self.rows("queue_taken"):
-            assert wait is not None
-            at_ms, after = run.ended_ms, bisect_left(rounds, run.row.seq, key=lambda one: one.row.seq) + 1
-            until_ms = rounds[after].began_ms if after < len(rounds) else -math.inf
-            if self.after_pauses(at_ms + wait.ms) + self.timers.delivery_ms < until_ms and not any(
-                queue == queue_of(run) and at_ms <= ended_ms <= until_ms for ended_ms, queue in delays
-            ):
-                yield self.wait(at_ms, at_ms, wait.ms, wait.symbol)
-
-
-def queue_of(run: Run) -> tuple[str | None, str | None, int | None]:
-    return run.row.topic, run.row.broker_name, run.row.queue_id

@@ -112,6 +112,7 @@ def broker_refuses_sends(broker: Broker) -> None:
 
 
 @planted(BROKER_A, "disk-full", caught_by="availability")
+@may_find("messages_delivered")
 def broker_ignores_a_full_disk(broker: Broker) -> None:
     """a broker stores messages although its disk is full"""
     replace_part(broker, "fill_disk", does_nothing)
@@ -313,6 +314,26 @@ def broker_forgets_delayed_messages(broker: Broker) -> None:
 def broker_delivers_delayed_messages_late(broker: Broker) -> None:
     """a broker delivers a delayed message 2 s after the message is due"""
     around(broker._schedule, "_set")(lambda set_timer, level, delay_s: set_timer(level, delay_s + 2.0))
+
+
+@planted(BROKER_A, "disk-full", caught_by="messages_delivered")
+@in_its_parts
+def broker_drops_delayed_messages_of_a_full_disk(broker: Broker) -> None:
+    """a broker drops a delayed message that becomes due while the broker's disk is full"""
+    around(broker._schedule, "_put")(lambda put, physical_offset: put(physical_offset) or True)
+
+
+@planted(BROKER_A, "disk-full", caught_by="messages_delivered")
+@in_its_parts
+def broker_stores_delayed_messages_on_a_full_disk(broker: Broker) -> None:
+    """a broker whose disk is full stores delayed messages that become due, but no messages of producers"""
+
+    @around(broker._schedule, "_put")
+    def put_though_full(put: Any, physical_offset: int) -> bool:
+        was_full, broker.store.disk_is_full = broker.store.disk_is_full, False
+        stored: bool = put(physical_offset)
+        broker.store.disk_is_full = was_full
+        return stored
 
 
 @planted(BROKER_A, "smoke", caught_by="duplicates")

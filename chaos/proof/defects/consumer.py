@@ -276,7 +276,18 @@ def consumer_asks_to_be_held_briefly(node: ConsumerNode) -> None:
     _pulling(node, suspendTimeoutMillis="1500")
 
 
-@planted(CONSUMER_0, "broker-crash-5x", caught_by="timers_kept")
+@planted(CONSUMER_0, "consumer-crash", caught_by="living_are_used")
+@may_find("messages_delivered prompt_answers")
+def consumer_pulls_new_queues_late(node: ConsumerNode) -> None:
+    """a consumer of 4.9 pulls a queue for the first time 5 s after the consumer took the queue, not at once"""
+
+    @around(node.client._pull_service, "_loop")
+    async def pull_later(loop: Any, *of: Any) -> None:
+        await node.client._context.clock.sleep(5.0)
+        await loop(*of)
+
+
+@planted(CONSUMER_0, "broker-crash-5x", caught_by="living_are_used")
 def consumer_pulls_new_queues_at_once(node: ConsumerNode) -> None:
     """a consumer of 5.x pulls a queue as soon as it has taken the queue, not 500 ms later"""
 

@@ -151,6 +151,27 @@ def test_a_delayed_message_comes_when_its_delay_is_over(received_s: float | None
     assert (judged.examined, kinds(judged)) == (1, [found] if found else [])
 
 
+@pytest.mark.parametrize(
+    ("received_s", "found"),
+    [
+        *[(104, "before its delay was over"), (106, "before its delay was over"), (120, None), (134.9, None)],
+        *[(141, "late"), (None, "not received")],
+    ],
+)
+def test_a_level_of_delayed_messages_tries_again_each_10_s_while_the_disk_is_full(
+    received_s: float | None, found: str | None
+) -> None:
+    builder = story()
+    for at_s, do in ((103, "fill_disk"), (120, "free_disk")):
+        row = {"source": "broker-a", "f": do, "fault_id": do, "value": {"asked_ms": 1000.0 * at_s}}
+        builder.at(at_s).event("harness", "disk", **row)
+    delayed = {"msg_key": "k-1", "f": "2", **AT}
+    builder.at(100).event("producer-0", "send", type="ok", op_id="o-1", **delayed)
+    if received_s is not None:
+        builder.at(received_s).event("consumer-0", "receive", op_id="take-0", offset=1, **delayed | {"f": None})
+    assert kinds(verdict(builder)) == ([found] if found else [])
+
+
 def test_nobody_says_when_a_broker_of_a_wrong_clock_delivers_a_delayed_message() -> None:
     delayed = {"msg_key": "k-1", "f": "2", **AT}
     builder = story().at(20).event("harness", "clock", source="broker-a", value={"step_ms": 5000.0})

@@ -8,7 +8,7 @@ import pytest
 from nemesrv.chaos.checks.record.timer_acts import LEAVE
 from nemesrv.chaos.checks.service.timers_kept import judge
 from nemesrv.chaos.oracle.broker import HOLD_CHECK
-from nemesrv.chaos.oracle.time_outs import HEARTBEAT, REBALANCE, look_up
+from nemesrv.chaos.oracle.time_outs import HEARTBEAT, look_up
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import KILL, PAUSE, HistoryBuilder, address_of, cluster
 
@@ -100,24 +100,6 @@ def test_a_call_that_runs_out_closes_its_channel_at_once(what: str) -> None:
 def test_a_pull_that_runs_out_keeps_its_channel() -> None:
     told = timed_out("consumer-0", "PULL_MESSAGE", address="10.9.9.9:1")
     assert check(told(story(), 30)).verdict is Validity.VALID
-
-
-@pytest.mark.parametrize(
-    ("profile", "delayed_s", "next_s", "found"),
-    [("4.9", None, 20, 0), ("5.x", 0.6, 20, 0), ("5.x", None, 20, 1), ("5.x", None, 0.3, 0), ("5.x", None, None, 0)],
-)
-def test_5_x_puts_off_the_first_pull_of_each_queue_that_it_keeps_until_its_next_round(
-    profile: str, delayed_s: float | None, next_s: float | None, found: int
-) -> None:
-    told = cluster(1, ("broker-a",), ("consumer-0",), profile=profile)
-    queue = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
-    told.at(0.1).event("consumer-0", "queue_taken", op_id="take-0", offset=0, **queue)
-    runs(told, REBALANCE, [0.2 + (next_s or 0) * number for number in range(2 if next_s else 1)])
-    if delayed_s is not None:
-        pull_delayed("first")(told, 0.5)
-        told.rows[-1] |= {"time_ms": 1000 * delayed_s}
-    kinds = [(one.object, one.measured_ms) for one in wrong(check(told)) if one.object.startswith("pull")]
-    assert kinds == [("pull delay: first", 0.0)] * found
 
 
 @pytest.mark.parametrize(
