@@ -317,14 +317,12 @@ def broker_delivers_delayed_messages_late(broker: Broker) -> None:
 
 
 @planted(BROKER_A, "disk-full", caught_by="messages_delivered")
-@in_its_parts
 def broker_drops_delayed_messages_of_a_full_disk(broker: Broker) -> None:
     """a broker drops a delayed message that becomes due while the broker's disk is full"""
     around(broker._schedule, "_put")(lambda put, physical_offset: put(physical_offset) or True)
 
 
 @planted(BROKER_A, "disk-full", caught_by="messages_delivered")
-@in_its_parts
 def broker_stores_delayed_messages_on_a_full_disk(broker: Broker) -> None:
     """a broker whose disk is full stores delayed messages that become due, but no messages of producers"""
 
