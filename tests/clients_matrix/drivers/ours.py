@@ -70,12 +70,13 @@ async def main() -> None:
     if threading.current_thread() is threading.main_thread():
         loop.add_signal_handler(signal.SIGTERM, ending.set)
     loop.run_in_executor(None, sys.stdin.read).add_done_callback(lambda _: ending.set())
-    for number in range(int(BESIDE)):
-        threading.Thread(target=lambda number=number: asyncio.run(beside(number)), daemon=True).start()
-    if DEFECT:
+    if DEFECT:  # imported before any client starts: a start that ends soon must see them all
         from tests.conformance.sabotage import WRONG
 
         wrong = next(each for each in WRONG if each.name == DEFECT)
+    for number in range(int(BESIDE)):
+        threading.Thread(target=lambda number=number: asyncio.run(beside(number)), daemon=True).start()
+    if DEFECT:
         running = [client(ROLE, **wrong.settings)]
         wrong.plant(running[0])
     elif ROLE == "both":
