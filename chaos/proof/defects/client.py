@@ -204,7 +204,7 @@ def client_leaves_at_every_poll(node: Node) -> None:
 @may_find("client_routes_are_true recovery_time timers_kept")  # no look-up is answered before the fault ends
 def client_keeps_a_silent_channel(node: Node) -> None:
     """clients keep a channel after an unanswered request, so they go on asking a NameServer that does not answer"""
-    replace_part(instance_of(node).remoting, "_close_on_timeout", False)
+    replace_part(instance_of(node).remoting, "close_on_timeout", False)
 
 
 @planted(LASTING_CLIENTS, "name-server-partition", caught_by="dead_name_servers_left")
