@@ -95,7 +95,8 @@ CHECK = Check(
 
 def _told(measured: Mapping[str, Any]) -> str:
     left, failed = measured.get("left") or (), measured.get("calls_failed", 0)
-    said = ["no client had chosen a lost NameServer"]
+    stayed = measured.get("max_ms") is not None
+    said = ["no client left the lost NameServer" if stayed else "no client had chosen a lost NameServer"]
     if left:
         last = left[0]
         said = [

@@ -114,16 +114,17 @@ class Canvas:
             )
 
     def label_bands(self, plot: Any, y: float) -> None:
-        """Write the faults' names into the plot at height `y`. A name that would overlap an earlier name is left
-        out."""
-        shown: list[Band] = []
+        """Write the faults' names into the plot at height `y`. A name that would overlap an earlier name is counted
+        there: `ns-0 killed, and 1 more`."""
+        shown: list[list[Band]] = []
         for band in self.bands:
             apart_ms = (self.end_ms - self.start_ms) / 8
-            if len(shown) < LABELS_MAX and all(abs(band.start_ms - other.start_ms) > apart_ms for other in shown):
-                shown.append(band)
-        source = ColumnDataSource(
-            {"x": [b.start_ms / 1000 for b in shown], "y": [y] * len(shown), "text": [b.brief for b in shown]}
-        )
+            if near := next((of for of in shown if abs(band.start_ms - of[0].start_ms) <= apart_ms), None):
+                near.append(band)
+            elif len(shown) < LABELS_MAX:
+                shown.append([band])
+        texts = [of[0].brief + (f", and {len(of) - 1} more" if len(of) > 1 else "") for of in shown]
+        source = ColumnDataSource({"x": [of[0].start_ms / 1000 for of in shown], "y": [y] * len(shown), "text": texts})
         plot.text(
             source=source, text_font_size="11px", text_baseline="top", x_offset=4, y_offset=2, tags=["text:fault"]
         )

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,7 @@ from nemesrv.chaos.oracle.time_outs import HEARTBEAT, POLL
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.reports import columns
 from nemesrv.chaos.reports.html import plots
+from nemesrv.chaos.reports.html.canvas import Band, Canvas
 from nemesrv.chaos.reports.html.found import drawn_on, place_of_example, place_of_verdict, wrongs
 from nemesrv.chaos.reports.html.lanes import _label
 from nemesrv.chaos.reports.html.node_lanes import client_lanes, pair_lanes
@@ -260,3 +262,11 @@ def test_a_client_lane_says_how_long_it_may_stay_on_a_lost_name_server_and_from_
     lane = lanes_of(tmp_path)["producer-0"]
     assert any(w.kind == "may" and w.start_ms == 20_000 for w in lane.windows)
     assert any(w.kind == "must_not" for w in lane.windows) is must
+
+
+def test_a_faults_name_that_has_no_place_is_counted_at_the_name_before_it() -> None:
+    at_s = {"ns-0 killed": 20, "ns-1 killed": 20, "ns-2 killed": 60}
+    bands = [Band(fault_id=name, title="", brief=name, start_ms=at * 1000, end_ms=90_000) for name, at in at_s.items()]
+    plot = Mock()
+    Canvas(start_ms=0, end_ms=90_000, bands=bands).label_bands(plot, 1.0)
+    assert plot.text.call_args.kwargs["source"].data["text"] == ["ns-0 killed, and 1 more", "ns-2 killed"]

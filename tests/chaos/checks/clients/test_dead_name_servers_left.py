@@ -76,6 +76,7 @@ def test_a_long_loss_that_another_fault_meets_is_not_told_as_short() -> None:
 
 def test_what_was_measured_is_told_in_a_sentence() -> None:
     assert CHECK.tells is not None
+    assert CHECK.tells(check(silence(None).end(260)).measured).startswith("no client left the lost NameServer; ")
     assert CHECK.tells(check(silence(150).end(260)).measured) == (
         "the last to leave: producer-0, 50.0 s after ns-0 was lost; failed calls of one client: 1 at most"
     )
