@@ -178,7 +178,7 @@ def _verdict(found: RuleVerdict, profile: str | None) -> Verdict:
     why = measured.why
     if found.verdict is not Validity.VALID and None not in (measured.value, expected):
         both = f"measured: {measured_text(found)}; {profile} expects: {expected_text(found)}"
-        why = "; ".join(filter(None, (both, why)))
+        why = "; ".join(filter(None, (why, both)))
     return Verdict(
         name=found.rule.name,
         verdict=found.verdict,

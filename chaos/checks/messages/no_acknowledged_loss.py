@@ -12,7 +12,7 @@ from typing import Any
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Reads, Section
-from ..findings import Rule, finding, verdict_by_counts
+from ..findings import Rule, finding, verdict_by_counts, wrong_or_late
 from ..plain.fates import FATES, Fates, Missing
 
 NAME = "no_acknowledged_loss"
@@ -85,42 +85,29 @@ def _unsafe(send: Missing) -> Finding:
 def _forgotten(send: Missing, world: World) -> Finding:
     rule = Rule("CommitLog: a restarted broker has every message that it had acknowledged", "0 forgotten")
     who = send.broker_name, send.producer
-    return _of_send(send, who, "forgotten at a start", rule, then=_next(send, world))
+    return _of_send(send, who, "forgotten at a start", rule, **_next(send, world))
 
 
 def _finding(send: Missing, world: World) -> Finding:
-    rule = Rule("an acknowledged send is durable", "0 lost")
-    who, kind = (send.producer, send.broker_name), "lost" if send.is_lost else "not read"
-    return _of_send(send, who, kind, rule, is_wrong=send.is_lost, then=_next(send, world) if send.is_lost else None)
+    rule, who = Rule("an acknowledged send is durable", "0 lost"), (send.producer, send.broker_name)
+    if send.is_lost:
+        return _of_send(send, who, "lost", rule, **_next(send, world))
+    return _of_send(send, who, "not read", rule, is_wrong=False)
 
 
-def _next(send: Missing, world: World) -> tuple[float, str] | None:
+def _next(send: Missing, world: World) -> dict[str, Any]:
     """When the broker was next started, else when its next fault began: in this the message may have been lost."""
     starts = [(life.start_ms, "restart") for life in world.lives_of(send.broker_name)]
     faults = [(fault.start_ms, "fault") for fault in world.process_faults(send.broker_name)]
-    return next((one for one in sorted(starts) + sorted(faults) if one[0] > send.acked_ms), None)
+    after = (one for one in sorted(starts) + sorted(faults) if one[0] > send.acked_ms)
+    return next(({"until_ms": at_ms, "next": what} for at_ms, what in after), {})
 
 
 def _of_send(
-    send: Missing,
-    who: tuple[str, str],
-    kind: str,
-    rule: Rule,
-    *,
-    is_wrong: bool = True,
-    then: tuple[float, str] | None = None,
+    send: Missing, who: tuple[str, str], kind: str, rule: Rule, *, is_wrong: bool = True, **more: Any
 ) -> Finding:
-    """`who`: whose doing it is, and of what. Not wrong: nobody knows. `then`: when the message may have been lost, and
-    in what."""
-    until_ms, next_ = then or (None, None)
-    return finding(
-        (*who, send.topic),
-        kind,
-        (send.acked_ms, send.acked_ms),
-        rule,
-        out=(send.acked_ms, until_ms),
-        wrong=int(is_wrong),
-        late=int(not is_wrong),
-        more={"msg_key": send.msg_key, "queue_id": send.queue_id, "offset": send.offset}
-        | ({"next": next_} if next_ else {}),
-    )
+    """`who`: whose doing it is, and of what. Not wrong: nobody knows."""
+    out = send.acked_ms, more.pop("until_ms", None)
+    more = {"msg_key": send.msg_key, "queue_id": send.queue_id, "offset": send.offset, **more}
+    span, counts = (send.acked_ms, send.acked_ms), wrong_or_late(is_wrong)
+    return finding((*who, send.topic), kind, span, rule, out=out, more=more, **counts)
