@@ -82,9 +82,7 @@ class MemoryFront(Front):
             return _ClosesAtOnce()
         connection = FrontConnection(self, self.last)
         self._connections.add(connection)
-        task = asyncio.get_running_loop().create_task(self._to_server(connection))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.spawn(self._to_server(connection))
         return connection.client
 
     async def _to_server(self, connection: FrontConnection) -> None:
