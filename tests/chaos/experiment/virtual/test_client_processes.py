@@ -15,7 +15,6 @@ from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.oracle.quiet import calm
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.runner import record_virtual
-from nemesrv.chaos.scenarios.defect import of_file
 from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.scenarios.model import Scenario
 
@@ -25,20 +24,6 @@ ONE_AFTER_THE_OTHER: list[dict[str, Any]] = [
     {"at_s": 120, "do": "pause", "nodes": ["consumer-1"], "for_s": 40},
     {"at_s": 190, "do": "stop", "nodes": ["consumer-2"]},
 ]
-
-DEAF = '''"""Brokers do not notice that a client is gone."""
-
-from nemesrv.chaos.defects import in_its_parts
-
-KINDS = ["broker"]
-
-
-def _deaf(broker):
-    broker._clients.connection_lost = lambda connection: None
-
-
-plant = in_its_parts(_deaf)
-'''
 
 
 def scenario(timeline: list[dict[str, Any]]) -> Scenario:
@@ -64,25 +49,6 @@ def test_clients_come_and_go_and_nothing_is_wrong(tmp_path: Path) -> None:
     assert len(sent) == len(set(sent)), "the next process of a producer uses no key again"
     assert any(key.startswith("producer-0.1-") for key in sent)
     assert found_wrong(folder) == {}
-
-
-@pytest.mark.nightly
-def test_the_mates_of_a_killed_consumer_take_its_queues_within_the_window(tmp_path: Path) -> None:
-    timeline = [{"at_s": 30, "do": "kill", "nodes": ["consumer-0"], "for_s": 120}]
-    folder = record_virtual(scenario(timeline), 1, tmp_path / "clean").path
-    world = World.of_rows(read_rows(folder))
-    killed_ms = world.process_faults("consumer-0")[0].start_ms
-    taken = [
-        row["time_ms"]
-        for row in read_rows(folder)
-        if row["event"] == "assigned" and row["time_ms"] > killed_ms and row["value"]
-    ]
-    assert min(taken) <= killed_ms + world.timers.Qr_ms + world.timers.A_ms
-    assert found_wrong(folder) == {}
-    deaf = tmp_path / "deaf.py"
-    deaf.write_text(DEAF, encoding="utf-8")
-    folder = record_virtual(scenario(timeline), 1, tmp_path / "planted", of_file(deaf)).path
-    assert "queue_ownership" in found_wrong(folder)
 
 
 def test_a_client_that_dies_disturbs_no_other() -> None:
