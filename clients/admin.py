@@ -98,12 +98,6 @@ class AdminClient:
         header = headers.PutKVConfigRequestHeader(namespace=namespace, key=key, value=value)
         await self._ask(name_server, RequestCode.PUT_KV_CONFIG, header)
 
-    async def kv_config(self, namespace: str, key: str, *, name_server: Address | None = None) -> str | None:
-        """Return the key's value. Raises ResponseError with code 22 for an unknown key."""
-        header = headers.GetKVConfigRequestHeader(namespace=namespace, key=key)
-        response = await self._ask(name_server, RequestCode.GET_KV_CONFIG, header)
-        return headers.GetKVConfigResponseHeader.from_ext_fields(response.ext_fields).value
-
     async def delete_kv_config(self, namespace: str, key: str, *, name_server: Address | None = None) -> None:
         header = headers.DeleteKVConfigRequestHeader(namespace=namespace, key=key)
         await self._ask(name_server, RequestCode.DELETE_KV_CONFIG, header)

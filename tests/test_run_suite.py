@@ -1,7 +1,6 @@
 """The suite in its parts: who runs beside whom, what their sums say, and that CI's rules hold in all."""
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -11,7 +10,6 @@ from pathlib import Path
 import pytest
 from _pytest.mark.expression import Expression
 
-from tests import run_suite
 from tests.run_suite import STARTS_SOMETHING, exit_status, lanes
 
 pytestmark = pytest.mark.timeout(900)
@@ -237,22 +235,3 @@ def test_where_the_check_fails_what_runs_is_ended_and_its_words_are_shown(folder
     assert done.returncode == 2, done.stdout + done.stderr
     assert "\nmake check:\na line is too long\n" in done.stdout
     assert "KeyboardInterrupt" in done.stdout
-
-
-def test_who_is_at_work_is_said_where_nothing_else_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(run_suite, "SILENCE_S", 0.2)
-    heard = tmp_path / "heard"
-    waits = f"import os, time\nwhile not os.path.exists({str(heard)!r}): time.sleep(.05)"
-    step = run_suite.Step("compiling", (sys.executable, "-c", waits), 0, decides=False)
-    suite_ = run_suite.Suite([[step]], [], run_suite.Making(()))
-    say = suite_._say_who_works
-
-    def say_once() -> None:
-        say()
-        heard.touch()
-
-    monkeypatch.setattr(suite_, "_say_who_works", say_once)
-    assert suite_.run() == []
-    assert re.match(r"still at work: compiling \d+ s\n", capsys.readouterr().out)

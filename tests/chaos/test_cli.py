@@ -3,10 +3,8 @@
 import json
 import os
 import re
-import socket
 from pathlib import Path
 
-import pytest
 from click.testing import CliRunner
 
 from nemesrv.chaos.__main__ import cli
@@ -53,37 +51,11 @@ def test_defects_lists_each_planted_defect_with_what_it_makes_wrong() -> None:
     assert told[0]["found_by"] == ["routes_are_true"]
 
 
-def test_a_wrong_command_is_one_line_on_stderr_and_exit_status_2(tmp_path: Path) -> None:
-    """In a process of its own; more of them in commands/test_wrong_words.py."""
-    done = nemesrv("run", "no-such-scenario", cwd=tmp_path)
-    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
-    assert "broker-partition" in done.stderr
-    assert not (tmp_path / "runs").exists()
-
-
-@pytest.mark.nightly
-def test_a_missing_toxiproxy_is_one_line_that_says_how_to_get_it_and_exit_status_4(tmp_path: Path) -> None:
-    done = nemesrv("run", "smoke", cwd=tmp_path, env={"NEMESRV_TOXIPROXY": str(tmp_path / "absent")})
-    assert done.returncode == 4
-    assert len(done.stderr.splitlines()) == 1
-    assert "toxiproxy" in done.stderr.lower()
-    assert not (tmp_path / "runs").exists()
-
-
 def test_a_missing_java_is_one_line_that_says_how_to_get_it_and_exit_status_4(tmp_path: Path) -> None:
     done = nemesrv("run", "smoke", cwd=tmp_path, env={"PATH": str(tmp_path), "JAVA_HOME": str(tmp_path)})
     assert done.returncode == 4
     assert len(done.stderr.splitlines()) == 1
     assert "java" in done.stderr.lower()
-
-
-def test_a_port_in_use_is_one_line_and_exit_status_4(tmp_path: Path) -> None:
-    with socket.create_server(("0.0.0.0", 0)) as taken:
-        port = taken.getsockname()[1]
-        done = nemesrv("namesrv", "--listen-port", str(port), cwd=tmp_path, env={"HOME": str(tmp_path)})
-    assert done.returncode == 4
-    assert len(done.stderr.splitlines()) == 1
-    assert str(port) in done.stderr
 
 
 def test_help_of_every_command_is_quick_to_load(tmp_path: Path) -> None:

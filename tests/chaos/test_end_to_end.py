@@ -137,16 +137,3 @@ def test_a_planted_defect_is_caught_by_its_checks_and_its_clean_twin_by_none(tmp
     done = nemesrv("selftest", "--only", "broker-skips-a-name-server", cwd=tmp_path, timeout_s=300)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 of 1 defects found, 1 of 1 twins clean" in done.stdout
-
-
-@pytest.mark.nightly
-def test_up_announces_addresses_that_a_client_can_dial_and_ends_on_ctrl_c(tmp_path: Path) -> None:
-    options = ("--name-servers", "1", "--brokers", "1", "--time-scale", "10", "--json")
-    with running("up", *options, cwd=tmp_path) as command:
-        announced = json.loads(next(command.stdout))
-        assert len(announced["name_servers"]) == 1
-        assert announced["brokers"].keys() == {"broker-a"}
-        assert announced["toxiproxy"].startswith("http://127.0.0.1:")
-        stderr = command.end(signal.SIGINT)
-        assert command.process.returncode == 0, stderr  # it judged nothing
-        assert command.left() == []

@@ -119,14 +119,6 @@ def must_be_gone(stopped: Stopped, first: signal.Signals, run: Path, *, within_s
         assert to_parquet(run).rows > 0
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT], ids=lambda signum: signum.name)
-def test_while_ray_starts(signum: signal.Signals, tmp_path: Path) -> None:
-    with Command(tmp_path, "run", "smoke", "--quiet", "--out", "run") as command:
-        command.until(lambda: command.runs("gcs_server"))
-        must_be_gone(command.stop(signum), signum, tmp_path / "run")
-
-
 def test_a_second_signal_ends_it_at_once_while_ray_starts(tmp_path: Path) -> None:
     with Command(tmp_path, "run", "smoke", "--quiet", "--out", "run") as command:
         command.until(lambda: command.runs("raylet"))

@@ -13,7 +13,7 @@ from nemesrv.remoting.bodies.route import DataVersion, TopicConfig
 from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.errors import ClientError, RemoteProtocolError, ResponseError, TopicNotExist
-from nemesrv.remoting.headers.broker import CreateTopicRequestHeader, PullMessageRequestHeader
+from nemesrv.remoting.headers.broker import PullMessageRequestHeader
 from nemesrv.remoting.headers.namesrv import RegisterBrokerRequestHeader
 from nemesrv.remoting.message import StoredMessage
 from nemesrv.remoting.node.network import Address
@@ -80,48 +80,6 @@ async def test_routes_clusters_and_topics_are_read_from_the_chosen_name_server_o
         assert "orders" not in await admin.topic_list(name_server=empty)
         with pytest.raises(TopicNotExist):
             await admin.topic_route("orders", name_server=empty)
-
-
-async def test_write_permission_is_taken_and_given_back() -> None:
-    async with World().admin() as admin:
-        assert await admin.wipe_write_perm("broker-a") == 1
-        assert (await admin.topic_route("orders")).queue_datas[0].perm == 4
-        assert await admin.add_write_perm("broker-a") == 1
-        assert (await admin.topic_route("orders")).queue_datas[0].perm == 6
-
-
-async def test_a_deleted_topic_has_no_route() -> None:
-    async with World().admin() as admin:
-        await admin.delete_topic_in_name_server("orders")
-        with pytest.raises(TopicNotExist):
-            await admin.topic_route("orders")
-
-
-async def test_kv_configs_are_put_read_listed_and_deleted() -> None:
-    async with World().admin() as admin:
-        await admin.put_kv_config("ORDER_TOPIC_CONFIG", "orders", "broker-a:2")
-        assert await admin.kv_config("ORDER_TOPIC_CONFIG", "orders") == "broker-a:2"
-        assert await admin.kv_list("ORDER_TOPIC_CONFIG") == {"orders": "broker-a:2"}
-        await admin.delete_kv_config("ORDER_TOPIC_CONFIG", "orders")
-        with pytest.raises(ResponseError, match="CODE: 22"):
-            await admin.kv_config("ORDER_TOPIC_CONFIG", "orders")
-
-
-async def test_the_name_servers_settings_are_read_and_changed() -> None:
-    async with World().admin() as admin:
-        assert (await admin.name_server_config())["orderMessageEnable"] == "false"
-        await admin.update_name_server_config({"orderMessageEnable": "true"})
-        assert (await admin.name_server_config())["orderMessageEnable"] == "true"
-
-
-async def test_a_topic_is_created_at_a_broker(world: World) -> None:
-    world.a.answers[RequestCode.UPDATE_AND_CREATE_TOPIC] = lambda _: RemotingCommand.response()
-    async with world.admin() as admin:
-        await admin.create_topic(world.a.address, "new", read_queue_nums=3, write_queue_nums=2)
-    (request,) = world.a.asked(RequestCode.UPDATE_AND_CREATE_TOPIC)
-    header = CreateTopicRequestHeader.from_ext_fields(request.command.ext_fields)
-    assert (header.topic, header.read_queue_nums, header.write_queue_nums, header.perm) == ("new", 3, 2, 6)
-    assert (header.default_topic, header.topic_filter_type, header.order) == ("TBW102", "SINGLE_TAG", False)
 
 
 async def test_an_error_code_is_an_error_with_the_peers_remark(world: World) -> None:

@@ -1,12 +1,7 @@
 """When two runs of the same client agree."""
 
-from pathlib import Path
 from typing import Any
 
-import pytest
-
-from .__main__ import conform
-from .catalogue import CLIENTS
 from .twice import agreement, compared
 
 WORD = {"rule": "sticky", "measured": "kept", "verdict": "VALID", "why": ""}
@@ -48,13 +43,6 @@ def test_counts_lie_apart_by_chance_and_stalls_by_the_sends_in_a_row_that_chance
     assert agree(STALL, {"measured": 14.7, "interval": [3.4, 20.0]})
 
 
-def test_when_in_a_rebalance_a_consumer_ended_is_chance() -> None:
-    taken = {"rule": "queues_of_stopped_s", "measured": 0.6, "verdict": "measured", "why": ""}
-    assert agree(taken, {"measured": 8.6})
-    assert not agree(taken, {"measured": 31.0})
-    assert not agree(taken, {"measured": "never", "verdict": "INVALID"})
-
-
 def test_a_run_is_held_against_the_one_that_was_kept() -> None:
     found = document(
         {**WORD, "measured": "moves", "verdict": "INVALID"},
@@ -74,15 +62,3 @@ def test_a_run_is_held_against_the_one_that_was_kept() -> None:
         "not decided": ["storm: 7 and nothing: too few"],
     }
     assert agreement(None, found) is None
-
-
-@pytest.mark.nightly
-@pytest.mark.java
-@pytest.mark.timeout(3_000)
-def test_two_runs_of_a_client_agree(tmp_path: Path) -> None:
-    found = [conform(CLIENTS["java-4.9.8"], tmp_path / which, 60) for which in ("one", "other")]
-    assert found[0] is not None
-    assert found[1] is not None
-    kept = agreement({**found[0], "date": ""}, found[1])
-    assert kept is not None
-    assert kept["not the same"] == []

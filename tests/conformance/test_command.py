@@ -152,16 +152,6 @@ def test_a_deviation_is_invalid_and_one_line_of_json_holds_it(tmp_path: Path) ->
     assert message.endswith(" (14 examined)")
 
 
-@pytest.mark.nightly
-def test_without_a_profile_it_is_measured_and_held_against_nothing(tmp_path: Path) -> None:
-    done = typed_until_in_time("--rules", "start", "--starts", "15", "--", *CLIENT, out=tmp_path / "run")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(r"│start +│ 0 .*│ +15 │ +│ measured *│", done.stdout)
-    verdicts = json.loads((tmp_path / "run" / "verdicts.json").read_text())
-    (check,) = verdicts["checks"]
-    assert (check["name"], check["examined"], check["measured"]) == ("measured", 1, {"start": "0"})
-
-
 def test_a_program_that_fails_is_one_sentence_and_every_rule_is_unknown(tmp_path: Path) -> None:
     program = (*PYTHON, "-c", "import sys; sys.exit('cannot read my.conf')")
     done = typed("--profile", "java-5.3", "--out", str(tmp_path / "run"), "--", *program)

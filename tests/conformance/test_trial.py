@@ -2,9 +2,7 @@
 
 import os
 import re
-import signal
 import sys
-import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -306,38 +304,3 @@ def test_a_file_that_the_system_does_not_execute_is_wrong_input(tmp_path: Path) 
 def test_of_many_situations_a_few_are_named() -> None:
     assert trial_module._listed(["`a`", "`b`"]) == "`a`, `b`"
     assert trial_module._listed([f"`{n}`" for n in range(5)]) == "`0`, `1`, `2` and 2 others"
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_it_at_once_and_takes_effect_when_nothing_is_left(tmp_path: Path, number: signal.Signals) -> None:
-    class Arrived(BaseException):
-        pass
-
-    def handler(*_: object) -> None:
-        raise Arrived
-
-    before = signal.signal(number, handler)
-    (tmp_path / "logs").mkdir()
-    log = tmp_path / "logs" / "quiet.log"
-    done = threading.Event()
-
-    def send_when_it_runs() -> None:
-        while not done.is_set():
-            if log.exists() and "answered" in log.read_text():
-                os.kill(os.getpid(), number)
-                return
-            done.wait(0.01)
-
-    sending = threading.Thread(target=send_when_it_runs)
-    sending.start()
-    try:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setitem(SHORT, "quiet", replace(SHORT["quiet"], for_s=60.0))
-            with pytest.raises(Arrived):
-                conducted(tmp_path, *CLIENT, situations=("quiet",))
-    finally:
-        done.set()
-        sending.join()
-        assert signal.signal(number, before) is handler
-    assert not list((tmp_path / "data").iterdir())
-    assert not family(os.getpid(), lambda command: TINY in command)

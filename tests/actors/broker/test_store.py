@@ -3,9 +3,6 @@
 import errno
 import os
 import shutil
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -286,55 +283,6 @@ def test_a_message_that_fits_no_record_is_illegal_and_changes_nothing(store: Mes
     with pytest.raises(MessageIllegal):
         store.append([message(b"x" * 100_000)], now_ms=0)
     assert store.max_physical_offset == 0
-
-
-def test_a_second_broker_process_on_the_same_store_is_refused(store: MessageStore, tmp_path: Path) -> None:
-    code = f"""
-from pathlib import Path
-from nemesrv.actors.broker.commit_log import StoreError
-from nemesrv.actors.broker.store import MessageStore
-try:
-    MessageStore(Path({str(tmp_path)!r})).open()
-except StoreError as exc:
-    print(exc)
-"""
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
-    assert "is in use by another broker" in out.stdout
-
-
-def test_what_append_returned_for_survives_sigkill(tmp_path: Path) -> None:
-    code = f"""
-import itertools
-from pathlib import Path
-from nemesrv.actors.broker.store import MessageStore
-from nemesrv.actors.broker.stored import PutMessage
-from nemesrv.remoting.node.network import Address
-store = MessageStore(Path({str(tmp_path)!r}), file_size=1 << 16, max_message_size=512)
-store.open()
-for number in itertools.count():
-    store.append([PutMessage(topic="t", queue_id=0, body=b"%d" % number, born_timestamp=0,
-                             born_host=Address("127.0.0.1", 1))], now_ms=number)
-    print(number, flush=True)
-"""
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    acknowledged = -1
-    for line in process.stdout:
-        acknowledged = int(line)
-        if acknowledged == 2000:
-            process.send_signal(signal.SIGKILL)
-    process.wait(30)
-    process.stdout.close()
-    store = opened(tmp_path, file_size=1 << 16)
-    stored = store.max_offset("t", 0)
-    assert stored > acknowledged >= 2000
-    everything, offset = [], 0
-    while offset < stored:
-        found = store.get("t", 0, offset, max_messages=500, max_bytes=1 << 20)
-        everything += [int(s.body) for s in StoredMessage.decode_all(found.data, strict=True)]
-        offset = found.next_offset
-    assert everything == list(range(stored))
-    store.close()
 
 
 def test_a_deleted_topic_stays_deleted_and_begins_again_at_zero(store: MessageStore, tmp_path: Path) -> None:

@@ -79,13 +79,6 @@ def test_what_is_stored_reads_back_equal(profile: Profile) -> None:
     assert NamesrvConfig.from_properties(parse_properties(format_properties(config.stored_properties()))) == config
 
 
-def test_texts_lose_their_outer_blanks_in_5_x_only_and_keys_of_the_file_can_be_updated() -> None:
-    """Found by tests/differential."""
-    for profile, kept in ((Profile.V4_9, "\x13 a "), (Profile.V5_X, "a")):
-        config = NamesrvConfig(profile=profile, extra={"own": "1"}).updated({"productEnvName": "\x13 a ", "own": "2"})
-        assert (config.product_env_name, config.extra) == (kept, {"own": "2"})
-
-
 def test_a_setting_made_empty_stays_empty_when_stored_and_half_a_surrogate_pair_can_be_stored() -> None:
     """Found by fuzzing: the default came back, and 319 could not be encoded any more."""
     config = NamesrvConfig().updated(parse_properties("productEnvName=\nconfigBlackList=\\ud800"))

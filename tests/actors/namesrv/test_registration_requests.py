@@ -8,7 +8,7 @@ import pytest
 from nemesrv.remoting.bodies.route import DataVersion
 from nemesrv.remoting.codes import RequestCode
 from nemesrv.remoting.node.profile import Profile
-from tests.actors.namesrv.helpers import IDENTITY, V5, World, body, topic, version
+from tests.actors.namesrv.helpers import IDENTITY, V5, World, body, version
 
 
 @pytest.mark.parametrize("version_", [409, 477])
@@ -30,29 +30,6 @@ async def test_a_broker_older_than_filter_servers_sends_its_topics_alone(world: 
     assert await world.call.has_route()
 
 
-async def test_filter_servers_that_are_null_stay_and_those_left_out_go(world: World, profile: Profile) -> None:
-    """Found by tests/differential."""
-    for filters, held in ((b'["f:1"]', True), (b"null", True), (None, False)):
-        sent = b"" if filters is None else b'"filterServerList":' + filters + b","
-        table = b'{"T":{"topicName":"T"},"U":{"topicName":"U"}}'
-        await world.call.register(body=b'{%s"topicConfigSerializeWrapper":{"topicConfigTable":%s}}' % (sent, table))
-        shown = body(await world.call.route())["filterServerTable"]
-        assert shown == ({"10.0.0.1:10911": ["f:1"]} if held else {})
-
-
-async def test_the_numbers_in_a_static_topics_mapping_are_unquoted_in_the_default_dialect() -> None:
-    """Found by tests/differential."""
-    async with World(V5) as world:
-        mapping = b'{"T":{"bname":"broker-a","currIdMap":{"0":1},"topic":"T","totalQueues":1}}'
-        table = b'{"T":{"topicName":"T"},"U":{"topicName":"U"}}'
-        wrapper = b'{"topicConfigTable":%s,"topicQueueMappingInfoMap":%s}' % (table, mapping)
-        await world.call.register(body=b'{"topicConfigSerializeWrapper":%s}' % wrapper)
-        for version_, ids in ((400, b"{0:1}"), (401, b'{"0":1}')):
-            told = (await world.call.route(version=version_)).body
-            rest = b'"dirty":false,"epoch":0,"scope":"__global__","topic":"T","totalQueues":1}}}'
-            assert told.endswith(b'{"broker-a":{"bname":"broker-a","currIdMap":%s,%s' % (ids, rest))
-
-
 async def test_a_registration_without_a_body_has_no_topics(world: World, profile: Profile) -> None:
     assert (await world.call.register(body=b"")).code == 0
     cluster = body(await world.call(RequestCode.GET_BROKER_CLUSTER_INFO))
@@ -68,13 +45,6 @@ async def test_a_body_with_the_wrong_crc_is_refused_and_the_right_one_taken(worl
     sent = b'{"topicConfigSerializeWrapper":{}}'
     crc = str(zlib.crc32(sent) & 0x7FFFFFFF)
     assert (await world.call.register(header={"bodyCrc32": crc}, body=sent)).code == 0
-
-
-async def test_a_single_topic_is_refused_at_first_in_5_x() -> None:
-    async with World(V5) as world:
-        response = await world.client().register(topics=[topic("T")])
-        assert (response.code, response.remark) == (1, "register broker failed")
-        assert world.events("registration")[0]["code"] == 1
 
 
 async def test_a_registration_answers_with_the_master_and_the_order_conf(world: World, profile: Profile) -> None:

@@ -98,19 +98,6 @@ async def test_the_order_conf_is_in_the_route_where_it_is_enabled(enabled: bool)
         assert body(await world.call.route()).get("orderTopicConf") == ("broker-a:4" if enabled else None)
 
 
-async def test_write_perm_is_wiped_and_added(world: World, profile: Profile) -> None:
-    await world.call.register()
-    assert body(await world.call.route())["queueDatas"][0]["perm"] == 6
-    wiped = await world.call(RequestCode.WIPE_WRITE_PERM_OF_BROKER, {"brokerName": "broker-a"})
-    assert wiped.ext_fields == {"wipeTopicCount": "2"}
-    assert body(await world.call.route())["queueDatas"][0]["perm"] == 4
-    added = await world.call(RequestCode.ADD_WRITE_PERM_OF_BROKER, {"brokerName": "broker-a"})
-    assert added.ext_fields == {"addTopicCount": "2"}
-    assert body(await world.call.route())["queueDatas"][0]["perm"] == 6
-    nobody = await world.call(RequestCode.WIPE_WRITE_PERM_OF_BROKER, {"brokerName": "nobody"})
-    assert (nobody.code, nobody.ext_fields) == (0, {"wipeTopicCount": "0"})
-
-
 async def test_topic_lists_over_the_wire(world: World, profile: Profile) -> None:
     assert body(await world.call(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS)) == {"topicList": []}
     await world.call.register(topics=[topic("T"), topic("both", flag=3), topic("sub", flag=2)])

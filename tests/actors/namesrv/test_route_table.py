@@ -216,14 +216,6 @@ def test_topic_lists(profile: Profile) -> None:
     assert set(table.topics_flagged(UNIT_FLAG | UNIT_SUB_FLAG, UNIT_SUB_FLAG)) == {"sub"}
 
 
-def test_lists_name_each_once(profile: Profile) -> None:
-    """Found by tests/differential."""
-    table = table_with(profile, registration(cluster="d"), registration("broker-b", addr="10.0.0.2:10911", cluster="d"))
-    assert table.topics_of_cluster("d") == ("T", "U")
-    register(table, broker="d", addr="10.0.0.3:10911", cluster="d")
-    assert table.system_topics()[0] == ("d", "broker-a", "broker-b")
-
-
 def test_filter_servers_are_in_the_route_until_an_empty_list_comes(profile: Profile) -> None:
     table = table_with(profile, registration(filter_servers=("10.0.0.1:20000",)))
     assert routed(table).filter_server_table == {"10.0.0.1:10911": ("10.0.0.1:20000",)}

@@ -339,7 +339,3 @@ def test_only_5_x_tells_of_zones() -> None:
     group = BrokerGroup(cluster="c", broker_name="b", zone_name="z")
     assert group.data(V5).zone_name == "z"
     assert group.data(V4).zone_name is None
-
-
-def test_a_new_table_has_taken_no_mappings() -> None:
-    assert RouteTable(V5).mappings_size == 0

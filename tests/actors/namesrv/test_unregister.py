@@ -73,12 +73,6 @@ def test_a_broker_that_came_back_on_a_new_channel_outlives_its_old_one(profile: 
     assert table.route("T") is not None
 
 
-def test_of_several_brokers_on_one_channel_one_goes_with_each_close(profile: Profile) -> None:
-    table = table_with(profile, registration(channel=7), registration("broker-b", addr="10.0.0.2:10911", channel=7))
-    assert lose(table, 7) == (dropped(DropReason.CLOSED),)
-    assert set(perms(table)) == {"broker-b"}
-
-
 def test_a_channel_without_a_live_entry_is_taken_for_the_brokers_address_in_4_9_only() -> None:
     for profile, goes in ((V4, True), (V5, False)):
         table = table_with(profile, registration(addr=REMOTE, channel=7), registration(addr=REMOTE, channel=8))

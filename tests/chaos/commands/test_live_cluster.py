@@ -12,15 +12,6 @@ from nemesrv.remoting.node.network import Address
 from .servers import LIMIT_S, Admin, Servers, failed
 
 
-def test_the_doctor_finds_nothing_wrong_with_a_topic_that_is_routed(
-    servers: Servers, nemesrv: Admin, topic: str
-) -> None:
-    done = nemesrv("doctor", topic, "-n", servers.n)
-    assert (done.status, done.err) == (0, "")
-    for address in servers.name_servers.values():
-        assert any(line.startswith(f"{address}  routes it to broker-a 2/2 perm 6") for line in done.lines), done.out
-
-
 def test_the_doctor_says_which_name_server_lacks_a_topic(servers: Servers, nemesrv: Admin, topic: str) -> None:
     without = servers.name_servers["ns-1"]
 
@@ -36,14 +27,6 @@ def test_the_doctor_says_which_name_server_lacks_a_topic(servers: Servers, nemes
     assert {(cause["name"], *cause["about"]) for cause in found["causes"]} == {
         ("topic-is-not-at-this-name-server", str(without), name) for name in servers.brokers
     }
-
-
-def test_the_doctor_names_the_topic_that_was_meant(servers: Servers, nemesrv: Admin, topic: str) -> None:
-    done = nemesrv("doctor", f"{topic}s", "-n", servers.n)
-    assert done.status == 1
-    assert f"1. There is no topic {topic}s: " in done.out
-    assert f"There is {topic}." in done.out
-    assert f"code 17 (No topic route info in name server for the topic: {topic}s); it holds 2 brokers" in done.out
 
 
 def test_the_doctor_needs_one_name_server_that_answers(nemesrv: Admin, nobody: Address) -> None:

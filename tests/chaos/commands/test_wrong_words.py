@@ -1,4 +1,4 @@
-"""Wrong words are told in one line, with nothing started; here in the tests' process, in one of its own test_cli.py."""
+"""Wrong words are told in one line, with nothing started."""
 
 from pathlib import Path
 
@@ -70,13 +70,3 @@ def test_a_run_folder_that_cannot_be_made_is_said_before_anything_is_started() -
     assert error is not None
     status, said = explain(error)
     assert (status, said.partition(": ")[0]) == (4, "the run folder /proc/x cannot be made")
-
-
-@pytest.mark.parametrize("there", [True, False])
-def test_a_folder_that_is_no_run_is_wrong_input(there: bool, nemesrv: Admin, tmp_path: Path) -> None:
-    folder = tmp_path / "folder"
-    if there:
-        folder.mkdir()
-    done = nemesrv("report", str(folder))
-    assert (done.status, len(done.err.splitlines())) == (2, 1), done
-    assert str(folder) in done.err

@@ -61,14 +61,6 @@ def test_the_steps_of_a_session_are_its_scenarios_timeline(tmp_path: Path) -> No
     assert again.timeline[0].at_s == pytest.approx(10, abs=0.1)
 
 
-def test_a_step_that_makes_no_sense_is_refused_and_changes_nothing(tmp_path: Path) -> None:
-    with session(scenario(**NOBODY), folder(tmp_path), VirtualStage(), nobody_judges) as cluster:
-        with pytest.raises(ScenarioError, match="names no link"):
-            cluster.cut("ns-0 -> broker-a")
-        assert cluster.scenario.timeline == ()
-        assert cluster.experiment.pids.keys() == {"ns-0", "broker-a"}
-
-
 def test_a_workload_without_its_prober_has_no_clients_either() -> None:
     with pytest.raises(ScenarioError, match="`prober: false` goes with producers: 0, consumers: 0"):
         scenario(prober=False)

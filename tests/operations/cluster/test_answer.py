@@ -202,18 +202,6 @@ def test_a_trace_is_read_through_blank_lines_and_by_the_order_of_its_frames(
     assert of_files(tmp_path, x="".join(f"{before}{line}{between}" for line in lines)).answer.name == "program-error"
 
 
-@pytest.mark.parametrize(
-    ("first_frame", "cause"),
-    [("org.apache.rocketmq.broker.processor.Ack.a", "program-error"), ("com.shop.Orders.pay", "unknown")],
-)
-def test_a_null_pointer_is_a_defect_of_rocketmqs_if_its_first_frame_is(
-    first_frame: str, cause: str, tmp_path: Path
-) -> None:
-    frames = f"\tat {first_frame}(X.java:1)\n\tat org.apache.rocketmq.remoting.RequestTask.run(R.java:80)\n"
-    line = "2026-01-01 00:00:01 ERROR AckMessageThread_1 - it goes wrong\njava.lang.NullPointerException: null\n"
-    assert of_files(tmp_path, broker=line + frames).answer.name == cause
-
-
 @pytest.mark.parametrize("rest", [" <10.0.0.1:9876> failed", "<10.0.0.1:9876> failed"])
 def test_a_line_that_a_terminal_wrapped_within_a_phrase_is_read_with_the_next_line(rest: str, tmp_path: Path) -> None:
     one = of_files(tmp_path, client=f"org.apache.rocketmq.a.RemotingConnectException: connect to\n{rest}\n")
@@ -226,73 +214,6 @@ def test_a_line_that_ends_within_a_phrase_is_read_alone_if_the_next_line_has_a_t
     assert [where for where, _ in one.answer.lines] == ["broker.log:2"]
 
 
-@pytest.mark.parametrize(("to", "cause"), [("rocketmq.B", "program-error"), ("shop.C", "libraries-do-not-fit")])
-def test_a_cast_among_rocketmqs_own_classes_is_its_defect_and_another_is_libraries_that_do_not_fit(
-    to: str, cause: str, tmp_path: Path
-) -> None:
-    cast = "java.lang.ClassCastException: org.apache.rocketmq.broker.A$2 cannot be cast to org.apache."
-    assert of_files(tmp_path, broker=f"2026-01-01 00:00:01 ERROR Scheduled_1 - x\n{cast}{to}\n").answer.name == cause
-
-
-@pytest.mark.parametrize(
-    ("method", "cause"),
-    [
-        ("java.nio.ByteBuffer.flip()Ljava/nio/ByteBuffer;", "java-does-not-fit"),
-        ("'java.nio.ByteBuffer java.nio.ByteBuffer.flip()'", "java-does-not-fit"),
-        ("'java.lang.String shop.Orders.name()'", "libraries-do-not-fit"),
-    ],
-)
-def test_a_method_that_java_itself_lacks_is_a_java_that_does_not_fit(method: str, cause: str, tmp_path: Path) -> None:
-    assert of_files(tmp_path, broker=f"rocketmq: java.lang.NoSuchMethodError: {method}\n").answer.name == cause
-
-
-@pytest.mark.parametrize(
-    ("line", "cause"),
-    [
-        ("Please set the ROCKETMQ_HOME variable in your environment!", "setting-not-allowed"),
-        ('Cannot invoke "org.apache.rocketmq.spring.core.A.send()" because "this.a" is null', "libraries-do-not-fit"),
-        (
-            "rocketmq.spring: java.lang.ClassCastException: sun.ATypeImpl cannot be cast to java.lang.Class",
-            "program-error",
-        ),
-        ("rocketmq: cannot find client settings for this client", "program-error"),
-        ("Expected the service ProducerImpl-0 [FAILED] to be RUNNING: Connection refused", "proxy-address-not-reached"),
-        ("Check signature failed for accessKey", "access-refused"),
-        ("o.a.r.c.e.MQClientException: Failed to initiate the MessageBatch", "message-not-allowed"),
-        (
-            "rocketmq: consumerTimeoutMillisWhenSuspend\nmust greater than brokerSuspendMaxTimeMillis",
-            "setting-not-allowed",
-        ),
-        ("ERROR otter.canal.rocketmq.CanalRocketMQProducer - send message error", "unknown"),
-        ("ERROR a.rocketmq.B - start common producer error start producer failed", "unknown"),
-        ("ERROR a.rocketmq.B - unrecoverable error", "unknown"),
-    ],
-)
-def test_one_posted_line_has_this_cause(line: str, cause: str, tmp_path: Path) -> None:
-    assert of_files(tmp_path, x=f"{line}\n").answer.name == cause
-
-
-@pytest.mark.parametrize(
-    ("main", "cause"),
-    [
-        (r"Files\java\jdk1.8\lib;C:\Program", "path-not-quoted"),
-        (r"Files\lib\shop.jar", "path-not-quoted"),
-        ("org.apache.rocketmq.broker.BrokerStartup", "start-failed"),
-    ],
-)
-def test_a_main_class_that_is_a_part_of_a_path_is_a_path_without_quotes(main: str, cause: str, tmp_path: Path) -> None:
-    assert of_files(tmp_path, x=f"mqbroker\nError: Could not find or load main class {main}\n").answer.name == cause
-
-
-@pytest.mark.parametrize(
-    ("topic", "cause"),
-    [("%RETRY%shop", "retry-topic-missing"), ("%RETRY%TOOLS_CONSUMER", "nothing"), ("shop", "no-route")],
-)
-def test_the_retry_topic_of_a_users_group_comes_with_its_first_consumer(topic: str, cause: str, tmp_path: Path) -> None:
-    line = f"MQClientException: CODE: 17  DESC: No topic route info in name server for the topic: {topic}\n"
-    assert of_files(tmp_path, x=line).answer.name == cause
-
-
 @pytest.mark.parametrize(("times", "name"), [(1, "nothing"), (8, "process-stood-still")])
 def test_a_broker_that_goes_on_in_its_rhythm_with_nothing_to_make_up_has_a_log_with_lines_cut_from_it(
     times: int, name: str, tmp_path: Path
@@ -301,14 +222,6 @@ def test_a_broker_that_goes_on_in_its_rhythm_with_nothing_to_make_up_has_a_log_w
     seconds = [*range(0, 240, 30), *[480] * times, *range(510, 720, 30)]
     log = "".join(f"2024-01-01 00:{at // 60:02}:{at % 60:02} {says}\n" for at in seconds)
     assert of_files(tmp_path, broker=log).answer.name == name
-
-
-@pytest.mark.parametrize(("thread", "cause"), [("RebalanceService", "nothing"), ("ReputService", "start-failed")])
-def test_a_client_that_its_program_shuts_down_is_no_server_that_did_not_start(
-    thread: str, cause: str, tmp_path: Path
-) -> None:
-    said = f"2016-11-08 16:53:48 INFO main - shutdown thread {thread} interrupt false\n"
-    assert of_files(tmp_path, log=said).answer.name == cause
 
 
 def test_first_bytes_that_are_no_known_protocols_are_less_sure_to_be_another_protocol(tmp_path: Path) -> None:
@@ -322,11 +235,6 @@ def test_what_an_unknown_answer_leans_to_is_no_surer_than_its_share_of_the_likel
     two = "java.io.IOException: Read-only file system\njava.io.IOException: No space left on device\n"
     answer = of_files(tmp_path, store=f"2026-01-01 00:00:01 ERROR FlushThread - x\n{two}").answer
     assert (answer.name, answer.others[0].score < 0.55) == ("unknown", True)
-
-
-def test_of_an_address_that_may_be_anybodys_it_is_not_said_whose_it_is(tmp_path: Path) -> None:
-    refused = "org.apache.rocketmq.remoting.exception.RemotingConnectException: connect to 10.0.0.7:9526 failed\n"
-    assert of_files(tmp_path, app=refused).answer.name == "peer-not-reached"
 
 
 def test_of_a_list_that_gave_no_address_it_is_said_that_it_may_be_empty(tmp_path: Path) -> None:
@@ -370,7 +278,45 @@ ODD_AT = "ERROR X_1 - odd\norg.apache.rocketmq.OddException: odd\n\tat org.apach
 LISTENED = "\tat org.apache.rocketmq.client.impl.consumer.ConsumeMessageOrderlyService$ConsumeRequest.run(C.java:417)"
 IN_ACL = "\tat org.apache.rocketmq.acl.plain.PlainPermissionManager.validate(P.java:7)"
 INITIALIZED = "\tat org.apache.rocketmq.broker.BrokerController.initialize(BrokerController.java:754)"
+WENT_WRONG = (
+    "2026-01-01 00:00:01 ERROR AckMessageThread_1 - it goes wrong\njava.lang.NullPointerException: null\n"
+    "\tat {}(X.java:1)\n\tat org.apache.rocketmq.remoting.RequestTask.run(R.java:80)"
+)
+CAST = "rocketmq: java.lang.ClassCastException: org.apache.rocketmq.broker.A$2 cannot be cast to org.apache.{}"
+LACKS = "rocketmq: java.lang.NoSuchMethodError: {}"
+NO_MAIN = "mqbroker\nError: Could not find or load main class {}"
+NO_ROUTE = "MQClientException: CODE: 17  DESC: No topic route info in name server for the topic: {}"
+SHUT_DOWN = "2016-11-08 16:53:48 INFO main - shutdown thread {} interrupt false"
 ONE_LINE = {
+    WENT_WRONG.format("org.apache.rocketmq.broker.processor.Ack.a"): "program-error",
+    WENT_WRONG.format("com.shop.Orders.pay"): "unknown",
+    CAST.format("rocketmq.B"): "program-error",
+    CAST.format("shop.C"): "libraries-do-not-fit",
+    LACKS.format("java.nio.ByteBuffer.flip()Ljava/nio/ByteBuffer;"): "java-does-not-fit",
+    LACKS.format("'java.nio.ByteBuffer java.nio.ByteBuffer.flip()'"): "java-does-not-fit",
+    LACKS.format("'java.lang.String shop.Orders.name()'"): "libraries-do-not-fit",
+    NO_MAIN.format(r"Files\java\jdk1.8\lib;C:\Program"): "path-not-quoted",
+    NO_MAIN.format(r"Files\lib\shop.jar"): "path-not-quoted",
+    NO_MAIN.format("org.apache.rocketmq.broker.BrokerStartup"): "start-failed",
+    NO_ROUTE.format("%RETRY%shop"): "retry-topic-missing",
+    NO_ROUTE.format("%RETRY%TOOLS_CONSUMER"): "nothing",
+    NO_ROUTE.format("shop"): "no-route",
+    SHUT_DOWN.format("RebalanceService"): "nothing",
+    SHUT_DOWN.format("ReputService"): "start-failed",
+    "org.apache.rocketmq.remoting.exception.RemotingConnectException: connect to 10.0.0.7:9526 failed": (
+        "peer-not-reached"
+    ),
+    "Please set the ROCKETMQ_HOME variable in your environment!": "setting-not-allowed",
+    'Cannot invoke "org.apache.rocketmq.spring.core.A.send()" because "this.a" is null': "libraries-do-not-fit",
+    "rocketmq.spring: java.lang.ClassCastException: sun.ATypeImpl cannot be cast to java.lang.Class": "program-error",
+    "rocketmq: cannot find client settings for this client": "program-error",
+    "Expected the service ProducerImpl-0 [FAILED] to be RUNNING: Connection refused": "proxy-address-not-reached",
+    "Check signature failed for accessKey": "access-refused",
+    "o.a.r.c.e.MQClientException: Failed to initiate the MessageBatch": "message-not-allowed",
+    "rocketmq: consumerTimeoutMillisWhenSuspend\nmust greater than brokerSuspendMaxTimeMillis": "setting-not-allowed",
+    "ERROR otter.canal.rocketmq.CanalRocketMQProducer - send message error": "unknown",
+    "ERROR a.rocketmq.B - start common producer error start producer failed": "unknown",
+    "ERROR a.rocketmq.B - unrecoverable error": "unknown",
     SHARES.format(0.31, 0.31, 0.93): "disk-full",
     SHARES.format(0.31, 0.31, 0.31): "store-not-writable",
     FRAME.format(16777300): "request-too-large",

@@ -1,7 +1,6 @@
-"""What a run on Apache's servers recorded is put so that a log can be held against it."""
+"""The incidents on Apache's servers, of which the proof by Apache's own logs consists."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -11,47 +10,7 @@ from tests.interop.conftest import need
 from tests.interop.jars import Jars
 
 from .apache_incidents import SCENARIOS
-from .apache_proof import compared, ran, whole
-from .truth import transitions
-
-
-def row(seq: int, time_ms: float, event: str) -> dict[str, Any]:
-    own = {
-        "node": "ns-0",
-        "role": "name_server",
-        "broker_name": "broker-a",
-        "address": "10.0.2.1:10911",
-        "code": 0,
-        "value": None,
-    }
-    return {**own, "seq": seq, "time_ms": time_ms, "event": event}
-
-
-def told(*rows: dict[str, Any]) -> list[tuple[float, str]]:
-    return [(round(one.at_ms), one.what) for one in transitions(whole(rows))]
-
-
-def test_who_is_dropped_twice_came_in_between() -> None:
-    rows = [row(1, 10, "registration"), row(2, 500, "broker_dropped"), row(3, 900, "broker_dropped")]
-    assert told(*rows) == [(10, "came"), (500, "lost"), (900, "came"), (900, "lost")]
-
-
-def test_a_registration_that_was_recorded_before_a_drop_came_before_it() -> None:
-    rows = [row(1, 10, "registration"), row(2, 500, "broker_dropped"), row(4, 900, "broker_dropped")]
-    assert told(*rows, row(3, 905, "registration"), row(5, 1400, "registration")) == [
-        (10, "came"),
-        (500, "lost"),
-        (900, "came"),
-        (900, "lost"),
-        (1400, "came"),
-    ]
-
-
-def test_an_address_that_another_has_replaced_is_not_dropped() -> None:
-    claim = {"address": "10.9.9.9:10911"}
-    rows = [row(1, 10, "registration"), row(2, 100, "registration") | claim, row(3, 130, "registration")]
-    gone = [row(4, 160, "broker_dropped") | claim, row(5, 161, "broker_dropped")]
-    assert told(*rows, *gone) == [(10, "came"), (100, "came"), (161, "lost")]
+from .apache_proof import compared, ran
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

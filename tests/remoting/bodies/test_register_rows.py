@@ -72,14 +72,6 @@ def test_pieces_that_stood_there_last_time_are_left_out_wherever_they_are_now() 
     assert len(read(body(more, counter=4).encode(), changed.pieces).rows) < 300
 
 
-@pytest.mark.parametrize("attributes", [{}, {"+message.type": "NORMAL"}, {"a": '},"b":{'}])
-def test_attributes_of_5_x_are_no_obstacle(attributes: dict[str, str]) -> None:
-    data = body(many(1000, attributes=attributes)).encode()
-    found = read(data)
-    assert found.rows == expected(data)
-    assert len(read(data, found.pieces).rows) < 300
-
-
 def test_compressed_short_and_ancient_bodies_are_read_in_one_go() -> None:
     for data, version in (
         (body(many(1000)).encode(compressed=True), 477),

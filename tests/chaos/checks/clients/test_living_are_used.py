@@ -502,14 +502,6 @@ def test_a_group_whose_last_consumer_has_died_reads_nothing() -> None:
     assert not kinds(verdict(died))
 
 
-def test_pulls_that_a_broker_refuses_read_nothing() -> None:
-    refused = reading(story(("consumer-0",)))
-    for row in refused.rows:
-        if (row["event"], row.get("broker_name"), row.get("queue_id")) == ("pull", "broker-b", 2):
-            row |= {"type": "fail", "code": 17}
-    assert kinds(verdict(refused)) == ["read by nobody"]
-
-
 @pytest.mark.parametrize(("named_s", "wrong"), [(300, []), (40, ["pulled from a slave"])])
 def test_a_consumer_goes_back_to_a_master_that_its_route_has_again(named_s: float, wrong: list[str]) -> None:
     builder = cluster(brokers=("broker-a", "broker-a/1"), clients=("consumer-0",), workload={"topic": "orders"})

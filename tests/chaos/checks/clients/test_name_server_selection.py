@@ -190,12 +190,6 @@ def broken(builder: HistoryBuilder) -> dict[str, int]:
     return dict(verdict.measured["broken_rules"])
 
 
-def test_first_choices_that_fall_on_one_name_server_are_invalid() -> None:
-    verdict = check(starts((34, 3, 3)).end(100))
-    assert (verdict.verdict, verdict.violations, verdict.examined) == (Validity.INVALID, 1, 41)
-    assert "34 / 3 / 3" in verdict.why
-
-
 def test_where_each_choice_is_wrong_and_all_together_are_uneven_no_more_is_wrong_than_was_examined() -> None:
     builder = cluster(name_servers=3, clients=("producer-0", "prober"))
     for number in range(20):

@@ -24,13 +24,6 @@ def test_no_check_says_invalid_of_a_random_scenario_that_spark_has_read(spark: A
     assert wrong(seed, tmp_path, spark) == [], told(random_scenario(seed))
 
 
-def test_a_random_scenario_is_the_same_for_its_seed_and_survives_its_file(tmp_path: Path) -> None:
-    file = tmp_path / "scenario.yaml"
-    for seed in range(50):
-        file.write_text(random_scenario(seed).to_yaml())
-        assert load(file) == random_scenario(seed)
-
-
 def test_what_a_name_server_of_4_9_does_wrong_by_itself_is_told_apart(tmp_path: Path) -> None:
     incident = shipped("incidents")["i07-topic-before-the-first-tick"]
     folders = [

@@ -13,8 +13,6 @@ from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.remoting.node.node import Node
 
-from .random_slaves import random_scenario
-
 SMALL = {
     "cluster": {"name_servers": 2, "brokers": 2, "slaves": 1},
     "workload": {"producers": 1, "consumers": 1, "queues": 1, "sends_per_s": 1, "client_starts": 0},
@@ -99,11 +97,3 @@ def test_one_that_is_a_slave_again_then_is_found(tmp_path: Path) -> None:
     defect = replace(DEFECTS["slave-keeps-its-role"], name="forgets", plant=_forgets_its_role, source=Path(__file__))
     folder = record_virtual(parse(dict(SWITCHED_AND_STARTED_AGAIN), file="again.yaml"), 1, tmp_path / "run", defect)
     assert set(found_wrong(folder.path)) == {"routes_as_registered"}
-
-
-def test_random_scenarios_get_slaves_that_their_faults_meet() -> None:
-    made = [random_scenario(seed) for seed in range(30)]
-    assert random_scenario(7) == made[7]
-    assert all(scenario.topology().slaves for scenario in made)
-    assert any("/" in node for scenario in made for action in scenario.timeline for node in action.nodes)
-    assert any("/" in link for scenario in made for action in scenario.timeline for link in action.links)

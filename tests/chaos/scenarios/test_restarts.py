@@ -1,4 +1,4 @@
-"""A restart with another implementation: which process of a node is what, and what is refused."""
+"""A restart with another implementation or at another address: which process of a node is what, and what is refused."""
 
 from functools import partial
 
@@ -15,6 +15,8 @@ from nemesrv.remoting.node.network import Address
 from tests.refusals import refusal
 
 BEGINS = "cluster: {name_servers: 2, brokers: 2, implementation: apache-4.9.7}\nchecks: [routes_are_true]\ntimeline:\n"
+OURS = BEGINS.replace(", implementation: apache-4.9.7", "")
+MOVE = "{at_s: 20, do: restart, nodes: [broker-a], new_address: true}"
 
 
 def scenario(*steps: str, begins: str = BEGINS) -> Scenario:
@@ -38,9 +40,9 @@ def test_each_process_of_a_node_is_what_the_last_restart_before_it_said() -> Non
 
 
 def test_a_restart_that_says_nothing_of_it_is_written_as_before() -> None:
-    plain = scenario("{at_s: 20, do: restart, nodes: [ns-0]}")
-    assert plain.upgrades() == {}
-    assert "implementation" not in plain.to_yaml().split("timeline:")[1]
+    plain = scenario("{at_s: 20, do: restart, nodes: [ns-0]}", begins=OURS)
+    assert plain.upgrades() == plain.addresses() == {}
+    assert not any(key in plain.to_yaml().split("timeline:")[1] for key in ("implementation", "new_address"))
 
 
 def test_a_node_s_factory_has_the_program_of_every_process() -> None:
@@ -86,6 +88,46 @@ def test_what_cannot_be_is_refused_in_a_sentence(step: str, says: str) -> None:
 
 
 def test_a_node_of_ours_does_not_become_apaches() -> None:
-    begins = BEGINS.replace(", implementation: apache-4.9.7", "")
     with pytest.raises(ScenarioError, match="a server that is Apache's from the start: ns-0 is ours"):
-        scenario("{at_s: 20, do: restart, nodes: [ns-0], implementation: apache-5.3.3}", begins=begins)
+        scenario("{at_s: 20, do: restart, nodes: [ns-0], implementation: apache-5.3.3}", begins=OURS)
+
+
+def test_each_process_has_the_address_that_the_last_restart_before_it_gave() -> None:
+    found = scenario(
+        MOVE,
+        "{at_s: 60, do: restart, nodes: [broker-a]}",
+        "{at_s: 100, do: rolling_restart, nodes: [brokers], new_address: true}",
+        begins=OURS,
+    )
+    assert found.addresses() == {
+        "broker-a": ("broker-a", "broker-a@2", "broker-a@2", "broker-a@3"),
+        "broker-b": ("broker-b", "broker-b@2"),
+    }
+    assert parse(yaml.safe_load(found.to_yaml()), file="again.yaml").addresses() == found.addresses()
+
+
+@pytest.mark.parametrize(
+    ("steps", "key", "allowed"),
+    [
+        (
+            ["{at_s: 20, do: restart, nodes: [producer-0], new_address: true}"],
+            "timeline.0.new_address",
+            "producer-0 is neither",
+        ),
+        (
+            [MOVE, "{at_s: 60, do: restart_storm, nodes: [brokers], restarts: 3}"],
+            "timeline.1.nodes",
+            "only the seed tells",
+        ),
+        ([MOVE, "{at_s: 60, do: unregister, nodes: [ns-0], broker: broker-a}"], "timeline.1", "not about broker-a"),
+    ],
+)
+def test_what_would_lose_sight_of_a_moved_node_is_refused(steps: list[str], key: str, allowed: str) -> None:
+    with pytest.raises(ScenarioError, match=allowed) as refused:
+        scenario(*steps, begins=OURS)
+    assert refused.value.key == key
+
+
+def test_programs_of_ours_alone_move() -> None:
+    with pytest.raises(ScenarioError, match="all ours: ns-0 is not"):
+        scenario(MOVE)
