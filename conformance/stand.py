@@ -306,7 +306,7 @@ class RunningBroker:
         if self._network is not None:
             self._network.crash()
         if broker is not None:
-            self._stand.log.disabled = True  # it takes its leave of nobody, and would say so
+            self._stand.log.disabled = True  # it cannot unregister, and would log this
             await broker.stop()
             self._stand.log.disabled = False
 

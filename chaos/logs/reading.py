@@ -27,11 +27,11 @@ from itertools import accumulate, chain, islice
 from multiprocessing import get_context
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ..arrow import pa, pq
 from .files import LogError, Part, Plan, Read, planned, read_part
-from .skim import Aside, Skim, taken
+from .skim import Aside, Silent, Skim, taken
 from .stream import OWN_LOGGER, Counts, LogRow, Reader
 
 if TYPE_CHECKING:
@@ -70,6 +70,21 @@ class LogsRead:
     rows: list[LogRow]
     files: list[FileRead]
     notes: list[str]
+    listeners: Sequence[Any] = ()
+
+
+class Listener(Protocol):
+    """Gets the bytes of one part of a file while the part is read, so that no part is read twice."""
+
+    def block(self, data: bytes, silent: Silent | None) -> None:
+        """Take whole lines, and which of them state no cause of trouble; None: any line may state one."""
+
+    def finished(self) -> None:
+        """Hear that the part is read."""
+
+
+Listens = Callable[[str], Listener]
+"""Makes the listener of a part of this file."""
 
 
 def read_plain(places: Sequence[str | Path]) -> LogsRead:
@@ -111,15 +126,18 @@ def skimmed(
     places: Sequence[str | Path],
     events: Collection[str],
     hosts_in: Callable[[list[LogRow]], Collection[str]],
+    listens: Listens | None = None,
 ) -> LogsRead:
     """Return the rows of these events, unordered; lines of other events are only counted. Without Spark, processes on
     this machine read the logs, which must be on this machine, too. `hosts_in` gets all rows except connections, and
-    returns the hosts whose connections are wanted, too. Raises LogError if one of `places` does not exist, or if there
-    is no log at all. The result has a note for every file that cannot be read.
+    returns the hosts whose connections are wanted, too. `listens` makes a listener for each part of a file. Raises
+    LogError if one of `places` does not exist, or if there is no log at all. The result has a note for every file that
+    cannot be read.
     """
     ours = [Path(tempfile.mkdtemp(prefix="nemesrv-events-"))]
     try:
-        plan, work = planned(_here(spark, places, ours)), partial(_parts_read, str(ours[0]), frozenset(events))
+        plan = planned(_here(spark, places, ours))
+        work = partial(_parts_read, str(ours[0]), frozenset(events), listens=listens)
         told = [summary for _, summary in sorted(_mapped(spark, work, _bins(plan)), key=itemgetter(0))]
         offsets = _offsets(plan.parts, [summary["lines"] for summary in told])
         rows = [row for path in _written(ours[0], told) for row in _read_rows(path, offsets)]
@@ -128,7 +146,8 @@ def skimmed(
         if held:
             rows += _mapped(spark, partial(_taken, str(ours[0]), hosts), held)
         files = _files_of(plan.parts, told)
-        return LogsRead(rows, files, [*plan.notes, *_notes(files)])
+        listeners = [one["listener"] for one in told if one["listener"] is not None]
+        return LogsRead(rows, files, [*plan.notes, *_notes(files)], listeners)
     finally:
         for each in ours:
             shutil.rmtree(each, ignore_errors=True)
@@ -182,20 +201,23 @@ def _aside(folder: str, number: int) -> Path:
 
 
 def _parts_read(
-    folder: str, events: frozenset[str], parts: Sequence[tuple[int, Part]]
+    folder: str,
+    events: frozenset[str],
+    parts: Sequence[tuple[int, Part]],
+    listens: Listens | None = None,
 ) -> list[tuple[int, dict[str, Any]]]:
     """Return (number, summary) of each part. Rows of these events, and connections of hosts, are files in that
     folder."""
     gc.disable()  # nothing here is a circle, and looking for some takes a tenth of the time
     try:
-        return [(number, _part_read(folder, events, number, part)) for number, part in parts]
+        return [(number, _part_read(folder, events, number, part, listens)) for number, part in parts]
     finally:
         gc.enable()
 
 
-def _part_read(folder: str, events: frozenset[str], number: int, part: Part) -> dict[str, Any]:
-    aside = Aside(_aside(folder, number))
-    found, read = read_part(part, Skim(events, aside))
+def _part_read(folder: str, events: frozenset[str], number: int, part: Part, listens: Listens | None) -> dict[str, Any]:
+    aside, listener = Aside(_aside(folder, number)), None if listens is None else listens(part.file)
+    found, read = read_part(part, Skim(events, aside, None if listener is None else listener.block))
     count, writer = 0, None
     path = Path(folder, _name(number))
     while rows := list(islice(found, _BATCH)):
@@ -206,7 +228,9 @@ def _part_read(folder: str, events: frozenset[str], number: int, part: Part) -> 
     if writer is not None:
         writer.close()
     aside.close()
-    return _summary(read) | {"rows": count, "aside": aside.lines}
+    if listener is not None:
+        listener.finished()
+    return _summary(read) | {"rows": count, "aside": aside.lines, "listener": listener}
 
 
 def _taken(folder: str, hosts: frozenset[str], held: tuple[int, int, Part]) -> list[LogRow]:

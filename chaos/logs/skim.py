@@ -11,11 +11,11 @@ RocketMQ's own two, and nothing stands before its time stamp. All other lines ar
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ..arrow import np, pa, pc, pq
 from .layouts import JAVA_CLIENT_49, JAVA_SERVER, second_of
@@ -29,6 +29,12 @@ NOISE: tuple[Shape, ...] = tuple(
     one for one in SHAPES if one.event in _PASSED and not one.text.startswith("doRebalance")
 )
 """Event and text of lines that may be skipped."""
+SILENT = frozenset(
+    one
+    for one in NOISE
+    if one.event.startswith(("channel_", "watermark")) or re.search("Stats In|updateConsumeOffsetToBroker", one.text)
+)
+"""Of these texts those that state no cause of trouble, whatever they name."""
 
 _LEVEL = r"(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)"
 _THREAD = r"(?:[A-QS-Za-z]\w*|R(?:[a-np-z]\w*)?)"  # a thread called Rocketmq… would be a logger
@@ -56,6 +62,8 @@ class Stamps(NamedTuple):
 
 
 Stretch = tuple[int, int, Stamps | None]
+Silent: TypeAlias = "npt.NDArray[np.bool_]"
+"""Which lines of a block state no cause of trouble."""
 
 
 @dataclass(slots=True)
@@ -98,38 +106,54 @@ class Skim:
     """Including those put aside, which may have other layouts."""
     aside: Aside | None = None
     """Where connections of hosts go; None: they are read like any line."""
+    heard: Callable[[bytes, Silent | None], None] | None = None
+    """Gets each block, and which of its lines are silent."""
 
-    def over(self, block: bytes, first_number: int) -> list[Stretch] | None:
+    def over(self, block: bytes, first_number: int, *, must_read: bool = False) -> list[Stretch] | None:
         """Divide the block into stretches of lines to read and lines to skip; None if the whole block must be read."""
+        stretches, silent = (None, None) if must_read else self._over(block, first_number)
+        if self.heard is not None:
+            self.heard(block, silent)
+        return stretches
+
+    def _over(self, block: bytes, first_number: int) -> tuple[list[Stretch] | None, Silent | None]:
         if len(block) >= 1 << 31 or not block.endswith(b"\n"):
-            return None
+            return None, None
         text = np.frombuffer(block, np.uint8)
         begins = np.concatenate(([0], np.flatnonzero(text == ord("\n")) + 1)).astype(np.int32)
         lines = pa.Array.from_buffers(
             pa.binary(), len(begins) - 1, [None, pa.py_buffer(begins.tobytes()), pa.py_buffer(block)]
         )
-        passed, writer = np.zeros(len(lines), dtype=bool), JAVA_SERVER
+        passed = silent = np.zeros(len(lines), dtype=bool)
+        writer = JAVA_SERVER
         for writer in _HEADS:
-            matching = pc.match_substring_regex(lines, _pattern(writer, self._noise()))
-            passed = matching.to_numpy(zero_copy_only=False)
+            silent = _match(lines, _pattern(writer, self._noise(), True))
+            passed = silent.copy()
+            passed[~silent] = _match(lines.filter(pa.array(~silent)), _pattern(writer, self._noise(), False))
             if passed.any():
                 break
         if passed.mean() < _WORTH_IT:
-            return None
+            return None, None
         if self.aside is not None:
             about = pc.match_substring(lines, _ABOUT_A_HOST).to_numpy(zero_copy_only=False) & passed
             if about.any():
                 self.aside.put(lines.filter(pa.array(about)), np.flatnonzero(about) + first_number)
-        return list(_stretches(text, begins, passed, writer))
+        return list(_stretches(text, begins, passed, writer)), silent
 
     def _noise(self) -> frozenset[str]:
         named = frozenset(event for event, _ in NOISE) - self.events
         return named if self.aside is None else named | frozenset(_HOSTS_OWN)
 
 
+def _match(lines: pa.Array, pattern: str) -> Silent:
+    found: Silent = pc.match_substring_regex(lines, pattern).to_numpy(zero_copy_only=False)
+    return found
+
+
 @cache
-def _pattern(writer: str, events: frozenset[str]) -> str:
-    texts = "|".join(_NAMED.sub("(?:", text) for event, text in NOISE if event in events)
+def _pattern(writer: str, events: frozenset[str], are_silent: bool) -> str:
+    noise = [one for one in NOISE if one.event in events and (one in SILENT) == are_silent]
+    texts = "|".join(_NAMED.sub("(?:", one.text) for one in noise)
     # \S of bytes is more than \S of characters
     return rf"{_HEADS[writer]}(?:{texts})\r?\n$".replace(r"\S", "[!-~]")
 

@@ -197,7 +197,8 @@ class Reader:
         # lines that end as on old Macs, and what a screen overwrote
         if (ends := data.count(b"\r")) and ends > data.count(b"\r\n"):
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        stretches = None if self._skim is None or self._prefixes else self._skim.over(data, self._number + 1)
+        is_prefixed, first = bool(self._prefixes), self._number + 1
+        stretches = None if self._skim is None else self._skim.over(data, first, must_read=is_prefixed)
         for begin, end, passed in stretches or ((0, len(data), None),):
             if passed is None:
                 try:

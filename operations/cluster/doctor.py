@@ -21,7 +21,7 @@ from ...chaos.reports.imported import suffered_lines
 from ...remoting.node.network import Address
 from ...remoting.node.this_machine import on_this_machine
 from ..inferring.episodes import episodes_of
-from ..inferring.said import text_at, texts_in
+from ..inferring.said import Hearing, all_heard, text_at, texts_in
 from ..inferring.suffering import EVENTS, Suffered, suffered
 from ..logs_to_rows.gather import gather, not_quoted, plain_logs
 from ..logs_to_rows.reconstruct import reconstruct
@@ -201,8 +201,11 @@ def diagnosed(
 ) -> Diagnosis:
     """Return why route look-ups failed, according to these logs. `zones` and `offsets` have the user's time zones and
     clock offsets, by log. Raises LogError if no log is RocketMQ's."""
-    texts = texts_in(places)
-    lines, files, notes, *_ = gather(None, places, LOOK_UPS | EVENTS) if are_large(places) else plain_logs(places)
+    if are_large(places):
+        lines, files, notes, _, listeners = gather(None, places, LOOK_UPS | EVENTS, Hearing)
+        texts = all_heard(listeners)
+    else:
+        texts, (lines, files, notes) = texts_in(places), plain_logs(places)
     is_ours = bool(lines or texts.said or texts.in_words or texts.are_rocketmqs) or any(one.understood for one in files)
     if not is_ours:
         said = "; ".join(notes[:3]) or "no line with a time was understood"

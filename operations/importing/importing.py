@@ -28,7 +28,7 @@ from ...chaos.reports.ci import INCIDENT
 from ...chaos.scenarios.model import ClusterModel, Scenario, TimersModel, WorkloadModel
 from ..inferring.conditions import conditions, episodes_said, shared
 from ..inferring.episodes import episodes_of
-from ..inferring.said import Texts, texts_in
+from ..inferring.said import Hearing, Texts, all_heard
 from ..inferring.suffering import EVENTS, suffered
 from ..logs_to_rows.gather import gather, not_quoted
 from ..logs_to_rows.line import Line, zone_ms_of
@@ -130,7 +130,7 @@ def import_logs(
 ) -> Imported:
     """Write the run folder of the incident in these logs. Raises LogError if no log is RocketMQ's."""
     try:
-        read = gather(spark, places, EVENTS)
+        read = gather(spark, places, EVENTS, Hearing)
         return written(
             out,
             read.lines,
@@ -139,7 +139,7 @@ def import_logs(
             offsets=offsets,
             reading=read.notes,
             shapes=read.shapes,
-            texts=texts_in(places),
+            texts=all_heard(read.listeners),
         )
     except LogError as exc:
         if (run := next(filter(None, map(_run_of, places)), None)) is None:

@@ -434,7 +434,7 @@ def _missing(fit: Fit, seen: Seen, tolerance: float) -> None:
         for node in candidate.nodes:
             parted = any(sign.kind is Kind.STOPPED and sign.edge.dialler == node for sign, _ in fit.signs)
             if node in seen.brokers and seen.covers(node, start.from_ms, start.from_ms) and not parted:
-                fit.against.append(Doubt(f"{node}'s log does not say that it takes its leave", NO_LEAVE))
+                fit.against.append(Doubt(f"{node}'s log has no line of a clean stop", NO_LEAVE))
     if candidate.ends_process and end is not None:
         for node in candidate.nodes:
             booted = any(sign.kind is Kind.BOOT and sign.edge.dialler == node for sign, _ in fit.signs)

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import compress, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,9 +25,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...chaos.logs.files import Part, blocks_of, planned
-from ...chaos.logs.reading import are_large, by_processes
+from ...chaos.logs.files import blocks_of, planned
 from ...chaos.logs.shapes import event_of
+from ...chaos.logs.skim import Silent
 from .words import TROUBLE, in_words, is_ours
 
 SHOWN = 300
@@ -152,51 +152,82 @@ class Texts:
 def texts_in(places: Iterable[str | Path]) -> Texts:
     """Return every log line that states a cause, in the order of files and lines. Raises LogError if a file or folder
     does not exist."""
-    here = [place for place in places if "://" not in str(place)]
-    parts = planned(here).parts if here else []
-    read = by_processes if are_large(here) else map
+    listeners = []
+    for part in planned(places).parts:
+        listeners.append(Hearing(part.file))
+        for block in blocks_of(part):
+            listeners[-1].block(block, None)
+        listeners[-1].finished()
+    return all_heard(listeners)
+
+
+def all_heard(listeners: Iterable[Hearing]) -> Texts:
+    """Return what the listeners of all parts of all files heard, in the order of files and parts."""
     texts = Texts()
     before: Counter[str] = Counter()
-    for part, one in zip(parts, read(_read, parts), strict=True):
-        texts.take(one, before[part.file])
-        before[part.file] += one.lines
+    for one in listeners:
+        texts.take(one.texts, before[one.file])
+        before[one.file] += one.texts.lines
     return texts
 
 
-def _read(part: Part) -> Texts:
-    texts = Texts()
-    before = b""
-    for block in blocks_of(part):
+@dataclass(slots=True)
+class Hearing:
+    """Finds the lines that state a cause in one part of a file, block by block."""
+
+    file: str
+    texts: Texts = field(default_factory=Texts)
+    _before: bytes = b""
+    _waiting: list[tuple[bytes, Silent | None, bytes]] = field(default_factory=list)
+    """Blocks that are not looked at, and of each the lines that may state a cause."""
+
+    def block(self, block: bytes, silent: Silent | None) -> None:
+        heard = block if silent is None else b"\n".join(compress(block.split(b"\n"), (~silent).tolist()))
+        self._waiting.append((block, silent, heard))
+        if len(self._waiting) == _BLOCKS_AT_ONCE:
+            self.finished()
+
+    def finished(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        patterns = self._patterns()
+        for one, is_said in zip(waiting, _says([heard for *_, heard in waiting], patterns), strict=True):
+            self._look_at(*one, is_said)
+
+    def _patterns(self) -> Sequence[str]:
+        return _ANY if self.texts.looked >= IN_WORDS else [*_ANY, TROUBLE]
+
+    def _look_at(self, block: bytes, silent: Silent | None, heard: bytes, is_said: bool) -> None:
+        texts = self.texts
         first, last = block[:_HEAD_BYTES].split(b"\n"), block[-_HEAD_BYTES:].split(b"\n")
         stamps = [*_stamps(first[:_STAMP_LINES]), *_stamps(last[-_STAMP_LINES:])]
         if stamps:
-            first_ms = texts.spans.get(part.file, (stamps[0], 0.0))[0]
-            texts.spans[part.file] = first_ms, stamps[-1]
+            first_ms = texts.spans.get(self.file, (stamps[0], 0.0))[0]
+            texts.spans[self.file] = first_ms, stamps[-1]
         texts.are_rocketmqs = (
             texts.are_rocketmqs or _NAMES_IT.search(block) is not None or any(map(_is_rocketmqs, first[:_STAMP_LINES]))
         )
-        texts.troubled += sum(block.count(word) for word in _TROUBLE)
-        texts.fails += len(_FAILS.findall(block))
-        patterns = _ANY if texts.looked >= IN_WORDS else [*_ANY, TROUBLE]
-        if _says(pa.array([block], pa.large_binary()), patterns)[0]:
+        texts.troubled += sum(heard.count(word) for word in _TROUBLE)
+        texts.fails += len(_FAILS.findall(heard)) if b"Exception" in heard else 0
+        if is_said:
             lines = block.split(b"\n")
-            for at in np.flatnonzero(_says(pa.array(lines, pa.large_binary()), patterns)).tolist():
-                raw = lines[at].rstrip(b"\r"), _above(lines, at) if at else before, b"\n".join(_trace(lines, at + 1))
+            numbers = np.arange(len(lines)) if silent is None else np.flatnonzero(~silent)
+            for at in numbers[_says(heard.split(b"\n"), self._patterns())].tolist():
+                head = _above(lines, at) if at else self._before
+                raw = lines[at].rstrip(b"\r"), head, b"\n".join(_trace(lines, at + 1))
                 text, above, trace = (each.decode("utf-8", "replace") for each in raw)
                 if at + 1 < len(lines) and _IS_WRAPPED.search(text) and not _STAMP.search(lines[at + 1]):
                     text = f"{text.rstrip()} {lines[at + 1].decode('utf-8', 'replace').strip()}"
                 number, told = texts.lines + at + 1, False
-                for one in of_line(text, f"{above}\n{trace}", part.file, number):
+                for one in of_line(text, f"{above}\n{trace}", self.file, number):
                     stamp_ms = next(_stamps(reversed(lines[max(0, at - _STAMP_LINES) : at + 1])), None)
                     texts.add(replace(one, stamp_ms=stamp_ms))
                     texts.fails -= one.cause == "nothing" and _FAILS.search(lines[at]) is not None
                     told = True
                 texts.looked += not told
                 if not told and texts.looked <= IN_WORDS and (cause := in_words(text, above, trace)):
-                    texts.in_words.append(_in_words(cause, text, f"{text}\n{above}\n{trace}", part.file, number))
+                    texts.in_words.append(_in_words(cause, text, f"{text}\n{above}\n{trace}", self.file, number))
         texts.lines += block.count(b"\n")
-        before = last[-2] if len(last) > 1 else last[-1]
-    return texts
+        self._before = last[-2] if len(last) > 1 else last[-1]
 
 
 _AT_ONCE = 200
@@ -205,8 +236,13 @@ _HAS = [*dict.fromkeys(re.escape(one.has) for cause in CAUSES.values() for one i
 _ANY = ["|".join(_HAS[at : at + _AT_ONCE]) for at in range(0, len(_HAS), _AT_ONCE)]
 
 
-def _says(texts: pa.LargeBinaryArray, patterns: Iterable[str]) -> npt.NDArray[np.bool_]:
+_BLOCKS_AT_ONCE = 16
+"""RE2 builds the patterns' tables anew for each call, which takes 5 ms."""
+
+
+def _says(lines: Sequence[bytes], patterns: Iterable[str]) -> npt.NDArray[np.bool_]:
     """Return for each text whether one of the patterns matches: the text may state a cause."""
+    texts = pa.array(lines, pa.large_binary())
     found = (pc.match_substring_regex(texts, one).to_numpy(zero_copy_only=False) for one in patterns)
     any_of: npt.NDArray[np.bool_] = np.logical_or.reduce([*found])
     return any_of

@@ -39,10 +39,10 @@ DOUBT, RIVALS = 0.9, 0.1
 first: claims are then right as often as they say (`python -m tests.operations.importing.calibration --fit`)."""
 
 WHAT = {
-    "kill": "the process of {who} ended without taking its leave",
+    "kill": "the process of {who} crashed or was killed",
     "stop": "{who} was stopped cleanly",
     "pause": "{who} hung: its process stood still, its connections stayed",
-    "host_lost": "the host of {who} was lost: silence, and no goodbye",
+    "host_lost": "the host of {who} was lost: it fell silent, and none of its connections was closed",
     "cut": "{links} was refused and its connections closed, while both ends lived",
     "black_hole": "nothing passed on {links}, in either direction, though dials were accepted",
     "packet_loss": "no packet passed on {links}, in either direction",
@@ -54,7 +54,7 @@ WHAT = {
     "reset": "connections of {links} were reset at their first bytes",
     "half_open": "the connection of {links} was dead while new ones worked",
     "clock_step": "the wall clock of {who} was set forward by more than the expiry",
-    "unregister": "{broker} was unregistered by hand at {who}, and went on living",
+    "unregister": "{broker} was unregistered by hand at {who}, and kept running",
 }
 _OWN_LOG = "the node's own log, had it any line of that time, would tell them apart"
 _BOTH_WAYS = "no log tells both directions from the first alone: a packet capture would"

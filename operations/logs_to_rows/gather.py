@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...chaos.logs.reading import FileRead, read_plain, skimmed
+from ...chaos.logs.reading import FileRead, Listens, read_plain, skimmed
 from ...chaos.logs.stream import RELATIVE_MS, LogRow
 from .book import CLIENT_ID, HOST_PORT
 from .line import UNDATED_MS, USED, Line, zone_ms_of
@@ -26,21 +26,27 @@ class Gathered(NamedTuple):
     notes: list[str]
     shapes: list[tuple[int, str]]
     """Patterns of lines that were not understood, commonest first."""
+    listeners: Sequence[Any] = ()
 
 
-def gather(spark: SparkSession | None, places: Sequence[Path | str], more: frozenset[str] = frozenset()) -> Gathered:
+def gather(
+    spark: SparkSession | None,
+    places: Sequence[Path | str],
+    more: frozenset[str] = frozenset(),
+    listens: Listens | None = None,
+) -> Gathered:
     """Return the log lines from which a history is made, and the lines of the events in `more`. `places` are files,
-    folders or URLs. Raises LogError if no line can be used."""
+    folders or URLs. `listens` makes a listener for each part of a file. Raises LogError if no line can be used."""
 
     def wanted(rows: Iterable[LogRow]) -> set[str]:
         return hosts_in(line for line in lines_of_rows(rows) if line.is_whole and line.event not in _CHANNELS)
 
-    read = skimmed(spark, places, USED | more, wanted)
+    read = skimmed(spark, places, USED | more, wanted, listens)
     lines = _dated([line for line in lines_of_rows(read.rows) if line.is_whole])
     hosts = hosts_in(line for line in lines if line.event not in _CHANNELS)
     kept = [line for line in lines if line.event not in _CHANNELS or _peer(line) in hosts]
     notes = [*read.notes, *_unused(read.files, kept)]
-    return Gathered(kept, read.files, notes, _shapes(read.files))
+    return Gathered(kept, read.files, notes, _shapes(read.files), read.listeners)
 
 
 def _dated(lines: list[Line]) -> list[Line]:

@@ -45,7 +45,7 @@ class Recorded:
         return max(late_ms, default=0.0) / 1000
 
     def fault(self, fault_id: str, phase: str = "start") -> float:
-        """When it was asked for, as in the field (a broker that is stopped takes its leave before it is gone), or was
+        """When it was asked for, as in the field (a broker that is stopped unregisters before its process ends), or was
         last taken back."""
         wanted = ("fault", fault_id, phase)
         found = [
@@ -164,7 +164,7 @@ def _stop(drill: str, fault: str, field_s: float) -> Interval:
         drill=drill,
         what="stop of broker-a to its drop",
         field=(field_s,),
-        # Ours that is stopped takes its leave first. Apache's 4.9.7 unregisters late in BrokerController.shutdown:
+        # Ours that is stopped unregisters first. Apache's 4.9.7 unregisters late in BrokerController.shutdown:
         # behind NettyEventExecutor, which notices within its poll of 3 s, and DefaultMessageStore, which sleeps 1 s.
         # The field's 8 s was a slave's own shutdown.
         allowed=(0, FIELD_EXACT_S),

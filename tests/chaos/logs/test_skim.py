@@ -11,8 +11,10 @@ from nemesrv.chaos.logs import files
 from nemesrv.chaos.logs.files import planned, read_part
 from nemesrv.chaos.logs.reading import read_plain, skimmed
 from nemesrv.chaos.logs.shapes import _OF, QUIET, SHAPES
-from nemesrv.chaos.logs.skim import NOISE, Aside, Skim, taken
+from nemesrv.chaos.logs.skim import NOISE, SILENT, Aside, Skim, taken
 from nemesrv.chaos.logs.stream import LogRow, Reader
+from nemesrv.operations.inferring.said import Hearing, all_heard, of_line, texts_in
+from nemesrv.operations.inferring.words import TROUBLED
 from nemesrv.operations.logs_to_rows.gather import _CHANNELS, USED, _peer, gather, hosts_in, lines_of_rows
 
 from .shapes.texts import TEXTS
@@ -133,6 +135,13 @@ def begin_alike(one: str, other: str) -> bool:
     return one.startswith(other) or other.startswith(one)
 
 
+def test_no_text_that_is_called_silent_states_a_cause() -> None:
+    known = [text for texts in TEXTS.values() for text in strings_in(texts)]
+    silent = [text for text in known if any(re.fullmatch(one.text, text) for one in SILENT)]
+    assert len(silent) >= len(SILENT)
+    assert not [text for text in silent if TROUBLED.search(text) or [*of_line(text, "", "a.log", 1)]]
+
+
 def test_one_group_of_a_pattern_is_one_shape() -> None:
     assert all(shapes.any_of.groups == len(shapes.members) for shapes in _OF.values())
 
@@ -144,7 +153,9 @@ def test_spark_gathers_what_is_gathered_without_it(
     plain = [line for line in lines_of_rows(read_plain([large]).rows) if line.event in USED and line.is_whole]
     hosts = hosts_in(line for line in plain if line.event not in _CHANNELS)
     wanted = [line for line in plain if line.event not in _CHANNELS or _peer(line) in hosts]
-    assert sorted(gather(spark, [large]).lines, key=lambda line: (line.file, line.line)) == wanted
+    gathered = gather(spark, [large], listens=Hearing)
+    assert sorted(gathered.lines, key=lambda line: (line.file, line.line)) == wanted
+    assert all_heard(gathered.listeners) == texts_in([large])
     monkeypatch.setattr(files, "RANGE", 200_000)
     ranged = skimmed(spark, [large], USED, lambda rows: hosts)
     rows = [line for line in lines_of_rows(ranged.rows) if line.is_whole]

@@ -204,7 +204,7 @@ def test_of_an_inferred_fault_only_an_inexact_moment_is_no_evidence(bound_ms: fl
         ("broker-partition", "nothing passed on broker-a <-> ns-0, ", "A client has no address of a broker "),
         (
             "broker-crash-5",
-            "the process of broker-a ended without taking its leave, ",
+            "the process of broker-a crashed or was killed, ",
             "Broker address 10.0.2.1:10911 ",
         ),
     ],
@@ -382,6 +382,7 @@ def test_logs_of_a_run_of_nemesrv_s_own_are_the_run_s(tmp_path: Path, monkeypatc
     with pytest.raises(ScenarioError, match=said):
         importing.import_logs(Mock(), [run / "logs"], tmp_path / "out", zones={}, offsets={})
     (run / "other").mkdir()
+    monkeypatch.undo()
     with pytest.raises(ScenarioError, match="other: no log is there"):
         importing.import_logs(Mock(), [run / "other"], tmp_path / "out", zones={}, offsets={})
 
