@@ -210,11 +210,12 @@ def _delayed(sends: Sequence[Row], receipts: Sequence[Row], groups: Sequence[Ask
             one = Slow(**sent, offset=LAST, group=group.name)
             if came is not None:
                 early_ms = from_ms - came["time_ms"]
-                if early_ms <= 0 and came["time_ms"] - due_ms <= PROMPT_MS:
+                changed = send["digest"] is not None and came["digest"] not in (None, send["digest"])
+                if early_ms <= 0 and came["time_ms"] - due_ms <= PROMPT_MS and not changed:
                     prompt.append(max(came["time_ms"] - due_ms, 0.0))
                     continue
                 one = one._replace(offset=came["offset"], received_ms=came["time_ms"], receiver=came["node"])
-                one = one._replace(early_ms=max(early_ms, 0.0))
+                one = one._replace(early_ms=max(early_ms, 0.0), changed=changed)
             slow.append(one)
     return Prompt(len(prompt), max(prompt, default=None), tuple(slow))
 

@@ -15,7 +15,7 @@ from ....remoting.bodies.route import DataVersion, TopicConfig
 from ....remoting.codes import FLAG_ONEWAY, RequestCode, ResponseCode
 from ....remoting.command import RemotingCommand
 from ....remoting.message import StoredMessage
-from ....remoting.message_properties import TAGS, format_properties, parse_properties
+from ....remoting.message_properties import REAL_TOPIC, TAGS, format_properties, parse_properties
 from ....remoting.node.network import Address
 from ....remoting.topics import SCHEDULE_TOPIC
 from ....remoting.transport import Connection
@@ -314,6 +314,25 @@ def broker_forgets_delayed_messages(broker: Broker) -> None:
 def broker_delivers_delayed_messages_late(broker: Broker) -> None:
     """a broker delivers a delayed message 2 s after the message is due"""
     around(broker._schedule, "_set")(lambda set_timer, level, delay_s: set_timer(level, delay_s + 2.0))
+
+
+@planted(BROKER_A, "quiet", caught_by="duplicates")
+@in_its_parts
+def broker_delivers_delayed_messages_twice(broker: Broker) -> None:
+    """a broker delivers each delayed message twice to the message's topic"""
+    around(broker._schedule, "_put")(lambda put, physical_offset: put(physical_offset) and put(physical_offset))
+
+
+@planted(BROKER_A, "quiet", caught_by="messages_delivered")
+@in_its_parts
+def broker_changes_delayed_messages(broker: Broker) -> None:
+    """a broker changes the last byte of the body of a delayed message when the message is due"""
+
+    @around(broker.store, "append")
+    def append_changed(append: Any, messages: Sequence[PutMessage], *, now_ms: int) -> Any:
+        was_set_aside = REAL_TOPIC in parse_properties(messages[0].properties.decode())
+        is_due = was_set_aside and messages[0].topic != SCHEDULE_TOPIC
+        return append([replace(one, body=one.body[:-1] + b"!") if is_due else one for one in messages], now_ms=now_ms)
 
 
 @planted(BROKER_A, "disk-full", caught_by="messages_delivered")
