@@ -48,6 +48,37 @@ def broker_skips_a_name_server(broker: Broker) -> None:
     around(broker, "_registration_targets")(lambda targets: targets()[1:])
 
 
+@planted(BROKER_A, "list-shrinks", caught_by="timers_kept")
+@may_find("routes_are_true")
+def broker_registers_where_its_list_was(broker: Broker) -> None:
+    """a broker goes on registering with a NameServer that is no longer on the broker's list"""
+    known: dict[Address, None] = {}
+
+    @around(broker, "_registration_targets")
+    def every_target(targets: Any) -> Sequence[Address]:
+        known.update(dict.fromkeys(targets()))
+        return tuple(known)
+
+
+@planted(BROKER_A, "smoke", caught_by="routes_as_registered")
+@in_its_parts
+def broker_makes_a_template_of_four_queues(broker: Broker) -> None:
+    """a broker's template topic TBW102 has four queues, not as many as defaultTopicQueueNums says"""
+    topics = broker.services.topics.topic_config_table
+    topics["TBW102"] = replace(topics["TBW102"], read_queue_nums=4, write_queue_nums=4)
+
+
+@planted(BROKER_A, "smoke", caught_by="routes_as_registered")
+@in_its_parts
+def broker_hands_the_inherit_permission_on(broker: Broker) -> None:
+    """a topic that a send makes at a broker gets the template's inherit permission, too"""
+
+    @around(broker.services.topics, "put")
+    def put_as_template(put: Any, topic: TopicConfig, *, now_ms: int) -> bool:
+        changed: bool = put(replace(topic, perm=topic.perm | 1), now_ms=now_ms)
+        return changed
+
+
 @planted(BROKERS, "name-server-crash", caught_by="routes_converge routes_are_true")
 @may_find("client_routes_are_true messages_delivered timers_kept")
 def broker_never_tries_again(broker: Broker) -> None:
