@@ -116,12 +116,10 @@ class Broker(Stops):
                 acts = (self._apart(one.began_ms, _nearest(times, one.began_ms)) for times in begun)
                 yield from sorted(acts, key=attrgetter("over_ms"))[-1:]
 
-    def elsewhere(self) -> Mapping[str, list[float]]:
+    def elsewhere(self) -> Iterator[tuple[str, list[float]]]:
         """Where it registered when the list that it had fetched had that NameServer no more."""
-        found: dict[str, list[float]] = {}
         for server, begun in self._begun.items() if self._lists else ():
-            found[server] = [at_ms for at_ms in begun if (told := self._told(at_ms)) and server not in told]
-        return found
+            yield server, [at_ms for at_ms in begun if (told := self._told(at_ms)) and server not in told]
 
     def _apart(self, one_ms: float, other_ms: float) -> Act:
         from_ms, to_ms = min(one_ms, other_ms), max(one_ms, other_ms)
@@ -243,9 +241,7 @@ def _unlike_apaches(world: World, broker: str, topics: Mapping[str, Sequence[int
     topics are as the operator says."""
     by_hand, templates = {act.topic for act in world.acts}, {broker_name(broker), world.cluster_of(broker)}
     own = {TBW102: int(str(world.setting(broker, "defaultTopicQueueNums"))), "SELF_TEST_TOPIC": 1, SCHEDULE_TOPIC: 18}
-    for topic, (read, write, perm, *_) in topics.items():
-        if topic in by_hand:
-            continue
+    for topic, (read, write, perm, *_) in ((name, row) for name, row in topics.items() if name not in by_hand):
         if topic in own and (read, write) != (own[topic], own[topic]):
             return f"registers {topic} with another number of queues than RocketMQ gives it"
         if perm & PERM_INHERIT and topic not in templates and not is_own(topic):

@@ -202,8 +202,7 @@ def _delayed(sends: Sequence[Row], receipts: Sequence[Row], groups: Sequence[Ask
         due = delivered(world, send["broker_name"], send["f"], sent_ms, send["time_ms"])
         if due is None:
             continue
-        from_ms, due_ms = due
-        place = {name: send[name] for name in (*QUEUE, "msg_key")}
+        (from_ms, due_ms), place = due, {name: send[name] for name in (*QUEUE, "msg_key")}
         sent = {"acked_ms": send["time_ms"], "producer": send["node"], "delay_ms": due_ms - send["time_ms"], **place}
         for group in (one for one in groups if one.topic in ("", send["topic"])):
             came = next((row for row in got[_message(send, QUEUE)] if row["node"] in group.members), None)

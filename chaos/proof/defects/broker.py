@@ -15,7 +15,7 @@ from ....remoting.bodies.route import DataVersion, TopicConfig
 from ....remoting.codes import FLAG_ONEWAY, RequestCode, ResponseCode
 from ....remoting.command import RemotingCommand
 from ....remoting.message import StoredMessage
-from ....remoting.message_properties import REAL_TOPIC, TAGS, format_properties, parse_properties
+from ....remoting.message_properties import TAGS, format_properties, parse_properties
 from ....remoting.node.network import Address
 from ....remoting.topics import SCHEDULE_TOPIC
 from ....remoting.transport import Connection
@@ -53,15 +53,10 @@ def broker_skips_a_name_server(broker: Broker) -> None:
 def broker_registers_where_its_list_was(broker: Broker) -> None:
     """a broker goes on registering with a NameServer that is no longer on the broker's list"""
     known: dict[Address, None] = {}
-
-    @around(broker, "_registration_targets")
-    def every_target(targets: Any) -> Sequence[Address]:
-        known.update(dict.fromkeys(targets()))
-        return tuple(known)
+    around(broker, "_registration_targets")(lambda targets: known.update(dict.fromkeys(targets())) or tuple(known))
 
 
 @planted(BROKER_A, "smoke", caught_by="routes_as_registered")
-@in_its_parts
 def broker_makes_a_template_of_four_queues(broker: Broker) -> None:
     """a broker's template topic TBW102 has four queues, not as many as defaultTopicQueueNums says"""
     topics = broker.services.topics.topic_config_table
@@ -69,14 +64,9 @@ def broker_makes_a_template_of_four_queues(broker: Broker) -> None:
 
 
 @planted(BROKER_A, "smoke", caught_by="routes_as_registered")
-@in_its_parts
 def broker_hands_the_inherit_permission_on(broker: Broker) -> None:
     """a topic that a send makes at a broker gets the template's inherit permission, too"""
-
-    @around(broker.services.topics, "put")
-    def put_as_template(put: Any, topic: TopicConfig, *, now_ms: int) -> bool:
-        changed: bool = put(replace(topic, perm=topic.perm | 1), now_ms=now_ms)
-        return changed
+    around(broker.services.topics, "put")(lambda put, topic, **of: put(replace(topic, perm=topic.perm | 1), **of))
 
 
 @planted(BROKERS, "name-server-crash", caught_by="routes_converge routes_are_true")
@@ -348,21 +338,18 @@ def broker_delivers_delayed_messages_late(broker: Broker) -> None:
 
 
 @planted(BROKER_A, "quiet", caught_by="duplicates")
-@in_its_parts
 def broker_delivers_delayed_messages_twice(broker: Broker) -> None:
     """a broker delivers each delayed message twice to the message's topic"""
     around(broker._schedule, "_put")(lambda put, physical_offset: put(physical_offset) and put(physical_offset))
 
 
 @planted(BROKER_A, "quiet", caught_by="messages_delivered")
-@in_its_parts
 def broker_changes_delayed_messages(broker: Broker) -> None:
     """a broker changes the last byte of the body of a delayed message when the message is due"""
 
     @around(broker.store, "append")
     def append_changed(append: Any, messages: Sequence[PutMessage], *, now_ms: int) -> Any:
-        was_set_aside = REAL_TOPIC in parse_properties(messages[0].properties.decode())
-        is_due = was_set_aside and messages[0].topic != SCHEDULE_TOPIC
+        is_due = b"REAL_TOPIC" in messages[0].properties and messages[0].topic != SCHEDULE_TOPIC
         return append([replace(one, body=one.body[:-1] + b"!") if is_due else one for one in messages], now_ms=now_ms)
 
 
@@ -377,11 +364,11 @@ def broker_stores_delayed_messages_on_a_full_disk(broker: Broker) -> None:
     """a broker whose disk is full stores delayed messages that become due, but no messages of producers"""
 
     @around(broker._schedule, "_put")
-    def put_though_full(put: Any, physical_offset: int) -> bool:
+    def put_though_full(put: Any, physical_offset: int) -> Any:
         was_full, broker.store.disk_is_full = broker.store.disk_is_full, False
-        stored: bool = put(physical_offset)
+        put(physical_offset)
         broker.store.disk_is_full = was_full
-        return stored
+        return True
 
 
 @planted(BROKER_A, "smoke", caught_by="duplicates")
