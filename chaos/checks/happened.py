@@ -46,6 +46,7 @@ _STATES: Mapping[str, str] = {
     "lasts as long as set": "{who} put off the next pull of a queue for {took}, not for the time that is set for this "
     "reason ({reason}); recorded at the time {end}",
     "pulls what it took": "{who} pulled a queue for the first time {took} after {who} had taken the queue, at {end}",
+    "registers where its list says": "{who} registered with {server} until {end}, though {who}'s list had no {server}",
     "isolates as long as set": "{who} isolated a broker (sendLatencyFaultEnable) for {took}, until {end}",
     "must have left": "{who} kept {server} as NameServer until {end}, {took} after {server} was lost (or {who} had "
     "chosen {server}, if later)",

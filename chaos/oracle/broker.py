@@ -30,9 +30,11 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 
+from ...remoting.codes import PERM_INHERIT
 from ...remoting.node.profile import Profile
 from ...remoting.top_addressing import TASK as FETCH
 from ...remoting.top_addressing import TIMEOUT_S
+from ...remoting.topics import SCHEDULE_TOPIC, TBW102, is_own
 from ..topology import ADDRESS_SERVER, broker_name, is_slave
 from .link import Stops, Troubles
 from .lists import fetches
@@ -113,6 +115,11 @@ class Broker(Stops):
                 begun = (self._begun[server] for server in self._told(one.began_ms))
                 acts = (self._apart(one.began_ms, _nearest(times, one.began_ms)) for times in begun)
                 yield from sorted(acts, key=attrgetter("over_ms"))[-1:]
+
+    def elsewhere(self) -> Iterator[tuple[str, list[float]]]:
+        """Where it registered when the list that it had fetched had that NameServer no more."""
+        for server, begun in self._begun.items() if self._lists else ():
+            yield server, [at_ms for at_ms in begun if (told := self._told(at_ms)) and server not in told]
 
     def _apart(self, one_ms: float, other_ms: float) -> Act:
         from_ms, to_ms = min(one_ms, other_ms), max(one_ms, other_ms)
@@ -222,9 +229,24 @@ def misregistered(world: World, broker: str, one: Request, name_server: str, had
     in_units = world.of_kind("external") or world.run.get("scenario") == "up"  # their clients may set unitMode
     if node.implementation == OURS and not in_units and any(row[3] for row in topics.values()):
         return "registers a topicSysFlag, though no client has set unitMode"
+    if node.implementation == OURS and (wrong := _unlike_apaches(world, broker, topics)):
+        return wrong
     rows = {topic: (row[0], row[1], row[2]) for topic, row in topics.items()}
     is_its_own = had(one.said["version"][2], rows, one.at_ms)
     return "" if is_its_own else "registers other topics than it has at that data version"
+
+
+def _unlike_apaches(world: World, broker: str, topics: Mapping[str, Sequence[int]]) -> str:
+    """In words, what of these topics RocketMQ makes otherwise (`TopicConfigManager`); "" for nothing. An operator's
+    topics are as the operator says."""
+    by_hand, templates = {act.topic for act in world.acts}, {broker_name(broker), world.cluster_of(broker)}
+    own = {TBW102: int(str(world.setting(broker, "defaultTopicQueueNums"))), "SELF_TEST_TOPIC": 1, SCHEDULE_TOPIC: 18}
+    for topic, (read, write, perm, *_) in ((name, row) for name, row in topics.items() if name not in by_hand):
+        if topic in own and (read, write) != (own[topic], own[topic]):
+            return f"registers {topic} with another number of queues than RocketMQ gives it"
+        if perm & PERM_INHERIT and topic not in templates and not is_own(topic):
+            return "registers a topic with the inherit permission, which only templates of topics have"
+    return ""
 
 
 def _nearest(times_ms: Sequence[float], at_ms: float) -> float:

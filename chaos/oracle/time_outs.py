@@ -58,8 +58,6 @@ CLIENT_EXPIRED_MS = 120_000.0
 FAILURE_MS = {Profile.V4_9: 30_000.0, Profile.V5_X: 10_000.0}
 """The latency that a failed attempt counts as."""
 _BY_API = ("GET_ROUTEINFO_BY_TOPIC", "HEART_BEAT", "UNREGISTER_CLIENT", "GET_CONSUMER_LIST_BY_GROUP")
-FIRST = "first"
-"""Why 5.x puts off the first pull of a queue."""
 _DELAYS_MS = {"flow_control": 50.0, "broker_flow_control": 20.0, "illegal_offset": 10_000.0}
 
 
@@ -126,15 +124,8 @@ def pull_delay(world: World, consumer: str, why: str) -> Wait | None:
     if why == "exception":
         name = "pullTimeDelayMillsWhenException"
         return Wait(float(str(world.setting(consumer, name))), name)
-    if why == FIRST:
-        return first_pull(world)
     delay_ms = _DELAYS_MS.get(why)
     return None if delay_ms is None else Wait(delay_ms, f"{delay_ms:g} ms")
-
-
-def first_pull(world: World) -> Wait:
-    """How long after a consumer took a queue its first pull comes."""
-    return Wait(500.0, "500 ms") if world.timers.profile is Profile.V5_X else Wait(0.0, "at once")
 
 
 def check_period(world: World, broker: str) -> Wait:

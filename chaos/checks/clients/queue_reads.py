@@ -8,9 +8,6 @@ A consumer asks for each of its queues every 20 s: a held pull is answered withi
 counted in parts of 10 s. Who refused the pulls of an unread queue is guilty, else who held the queue.
 
     queue_taken ─ at once, 5.x 500 ms ─► the first pull     later: while a look-up of the broker's route was under way
-
-Nothing else puts a first pull off: our consumers know no suspension and lock no queues, and flow control counts what a
-queue has already brought.
 """
 
 from collections import Counter, defaultdict
@@ -18,17 +15,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from ....remoting.codes import PERM_READ
+from ....remoting.node.profile import Profile
 from ...oracle.deliveries import Asker, Dues, Queue, askers
 from ...oracle.intervals import Stretch, until_next
 from ...oracle.quiet import aftermath_ms, clients_began_ms
-from ...oracle.time_outs import first_pull
 from ...oracle.world import World
 from ...verdict import Finding
 from ..findings import Rule, finding
 from ..record.commits import dues_of
 from ..record.control import Control
 from ..record.timer_acts import Process
-from ..record.uses import PART_MS, BrokerShares, FirstPull
+from ..record.uses import PART_MS, BrokerShares
 from ..tolerance import tolerance
 
 _ROW = "a broker checks held pulls every 5 s, and answers a pull that was held for 15 s"
@@ -54,19 +51,17 @@ def reads(shares: BrokerShares, control: Control, world: World) -> Iterator[Find
 def first_pulls(shares: BrokerShares, control: Control, world: World) -> Iterator[Finding]:
     """One for each consumer process that took a queue and pulled it."""
     row = "PullMessageService: a queue that was taken is pulled at once, in 5.x after 500 ms"
-    firsts: dict[str, list[FirstPull]] = defaultdict(list)
-    for one in sorted(shares.firsts):
-        firsts[one.node].append(one)
-    for node, of in firsts.items():
-        wait = first_pull(world)
+    wait_ms, formula = (500.0, "500 ms") if world.timers.profile is Profile.V5_X else (0.0, "at once")
+    for node in sorted({holding.node for holding, _, _ in shares.firsts}):
+        pulled = sorted((h.start_ms, began_ms) for h, _, began_ms in shares.firsts if h.node == node)
         for life in world.lives_of(node):
             process = Process(control, world, life, "consumer")
-            mine = (one for one in of if life.start_ms <= one.taken_ms < life.end_ms)
-            looked = [(run.began_ms, run.ended_ms) for run in process.rows("name_server_call")]
+            looked = process.rows("name_server_call")
             acts = [
-                process.wait(one.taken_ms, one.began_ms, wait.ms, wait.symbol)
-                for one in mine
-                if not any(one.taken_ms <= ended_ms and began_ms <= one.began_ms for began_ms, ended_ms in looked)
+                process.wait(taken_ms, at_ms, wait_ms, formula)
+                for taken_ms, at_ms in pulled
+                if life.start_ms <= taken_ms < life.end_ms
+                and not any(taken_ms <= run.ended_ms and run.began_ms <= at_ms for run in looked)
             ]
             yield from process.finding("first pull", "pulls what it took", row, acts)
 

@@ -202,19 +202,19 @@ def _delayed(sends: Sequence[Row], receipts: Sequence[Row], groups: Sequence[Ask
         due = delivered(world, send["broker_name"], send["f"], sent_ms, send["time_ms"])
         if due is None:
             continue
-        from_ms, due_ms = due
-        place = {name: send[name] for name in (*QUEUE, "msg_key")}
+        (from_ms, due_ms), place = due, {name: send[name] for name in (*QUEUE, "msg_key")}
         sent = {"acked_ms": send["time_ms"], "producer": send["node"], "delay_ms": due_ms - send["time_ms"], **place}
         for group in (one for one in groups if one.topic in ("", send["topic"])):
             came = next((row for row in got[_message(send, QUEUE)] if row["node"] in group.members), None)
             one = Slow(**sent, offset=LAST, group=group.name)
             if came is not None:
                 early_ms = from_ms - came["time_ms"]
-                if early_ms <= 0 and came["time_ms"] - due_ms <= PROMPT_MS:
+                changed = send["digest"] is not None and came["digest"] not in (None, send["digest"])
+                if early_ms <= 0 and came["time_ms"] - due_ms <= PROMPT_MS and not changed:
                     prompt.append(max(came["time_ms"] - due_ms, 0.0))
                     continue
                 one = one._replace(offset=came["offset"], received_ms=came["time_ms"], receiver=came["node"])
-                one = one._replace(early_ms=max(early_ms, 0.0))
+                one = one._replace(early_ms=max(early_ms, 0.0), changed=changed)
             slow.append(one)
     return Prompt(len(prompt), max(prompt, default=None), tuple(slow))
 

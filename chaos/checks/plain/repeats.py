@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ...arrow import np, pa, pc
+from ...faults.fault import Loss
 from ...oracle.commits import Redelivery
+from ...oracle.roles import elects
+from ...oracle.slaves import slaves_of
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX
 from ..check import Facts, first, largest
@@ -97,7 +100,7 @@ _HOLDING = ("node", "incarnation", "op_id")
 def repeats(part: Part, world: World) -> Repeats:
     """What was received again, or stored again."""
     allowed = tolerance_of(world, measured_lag_ms(part.control.lateness, world))
-    received, stored = _received(part, world, allowed), _stored(part)
+    received, stored = _received(part, world, allowed), _stored(part, world)
     receipts = part.of("receive")
     messages = pc.count_distinct(receipts["msg_key"]).as_py()
     return received.plus(stored).plus(_returned(part, world)).plus(Repeats(messages=messages))
@@ -185,13 +188,17 @@ def _returned(part: Part, world: World) -> Repeats:
     return Repeats(wrong=len(found), first_received=_first(found))
 
 
-def _stored(part: Part) -> Repeats:
+def _stored(part: Part, world: World) -> Repeats:
     """Copies beyond the first of each message; wrong is one that is stored oftener than it was tried. Receipts are left
-    out of this: a consumer that sends a message back stores it again itself."""
+    out of this: a consumer that sends a message back stores it again itself. A delayed message is where final reads
+    found it; a crash, or another master, lets a broker store it again."""
     sends = part.of("send", types=("ok", "info"))
-    delayed = sends.filter(pc.is_valid(sends["f"]))["msg_key"]  # a crash lets a broker store them again
-    columns = ["event", "msg_key", *PLACE, "time_ms"]
-    copies = pa.concat_tables([part.of("read").select(columns), part.of("send", types=("ok",)).select(columns)])
+    again_at = [one.name for one in world.of_kind("broker") if _may_deliver_again(world, one.name)]
+    is_again = pc.and_(pc.is_valid(sends["f"]), is_one_of(sends["broker_name"], again_at))
+    delayed = sends.filter(is_again)["msg_key"]
+    columns, sent = ["event", "msg_key", *PLACE, "time_ms"], part.of("send", types=("ok",))
+    sent = sent.filter(pc.is_null(sent["f"]))
+    copies = pa.concat_tables([part.of("read").select(columns), sent.select(columns)])
     copies = copies.filter(pc.invert(pc.is_in(copies["msg_key"], value_set=delayed.combine_chunks())))
     key, place = codes(copies, "msg_key"), codes(copies, *PLACE)
     low, high = np.full(len(copies), len(copies)), np.full(len(copies), -1)
@@ -220,6 +227,13 @@ def _stored(part: Part) -> Repeats:
                 what, sender = f"sent {len(places)} times in {tried} tries", senders.get(msg_key, "")
             found.append(Repeat(min(times), max(times), msg_key, what, *max(places))._replace(client=sender))
     return Repeats(stored_again=again, wrong=len(found), first_stored=_first(found))
+
+
+def _may_deliver_again(world: World, broker: str) -> bool:
+    """Whether the broker may not know, when it begins anew, how far it had delivered delayed messages."""
+    faults = [fault for node in (broker, *slaves_of(world, broker)) for fault in world.process_faults(node)]
+    is_crashed = any(fault.ends_process and fault.loss(world.timers) is not Loss.GRACEFUL for fault in faults)
+    return is_crashed or elects(world, broker) or any(act.f == "switch" for act in world.acts)
 
 
 def _first_of_holdings(control: Control, event: str) -> dict[tuple[Any, ...], float]:

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 from ....remoting.node.profile import Profile
 from ...arrow import Floats, Numbers, np, pa, pc
+from ...oracle.deliveries import Holding
 from ...oracle.recorded import OURS
 from ...oracle.time_outs import NOT_STORED, POLL, STORED, avoidance, avoids, isolation_ms, send_rules
 from ...oracle.world import World
@@ -32,7 +33,6 @@ from ..record.turns import Step, Stepped, goes_round
 from ..record.uses import (
     PART_MS,
     BrokerShares,
-    FirstPull,
     Queue,
     Read,
     Segment,
@@ -92,25 +92,24 @@ def reads(part: Part, world: World) -> BrokerShares:
     answered = answered.filter(pc.is_valid(answered["code"]))
     refused = pa.concat_tables([part.of("pull", types=("fail",)), answered])
     queues = _in_parts(got, Read, "node", "topic", "broker_name", "queue_id")
-    firsts = tuple(_first_pulls(part, world))
-    return BrokerShares(reads=queues, refused=_in_parts(refused, Read, *Read._fields), firsts=firsts)
+    refusals, firsts = _in_parts(refused, Read, *Read._fields), tuple(_first_pulls(part, world))
+    return BrokerShares(reads=queues, refused=refusals, firsts=firsts)
 
 
 _ENDED = ("ok", "fail", "info")
 READS = Reading(Together.QUEUE, ("pull", "receive"), ("type", "address", "code", "duration_ms"), reads, types=_ENDED)
 
 
-def _first_pulls(part: Part, world: World) -> Iterator[FirstPull]:
-    """Of each queue that a consumer of ours took: when it did, and when its first pull began."""
+def _first_pulls(part: Part, world: World) -> Iterator[tuple[Holding, tuple[str, str, int], float]]:
     pulls, held = part.of("pull", types=_ENDED), dues_of(part.control, world).held
     began = began_ms(pulls)
     for at in groups(codes(pulls, "node", *QUEUE)):
-        node, *queue = (pulls[name][int(at[0])].as_py() for name in ("node", *QUEUE))
-        times = np.sort(began[at])
-        for holding in held.get((queue[0], queue[1], queue[2]), ()) if world.made_by(node) == OURS else ():
+        node, topic, broker, queue_id = (pulls[name][int(at[0])].as_py() for name in ("node", *QUEUE))
+        times, queue = np.sort(began[at]), (topic, broker, queue_id)
+        for holding in held.get(queue, ()) if world.made_by(node) == OURS else ():
             number = int(np.searchsorted(times, holding.start_ms - _ROUNDING_MS))
             if holding.node == node and number < len(times) and times[number] < holding.end_ms:
-                yield FirstPull._make((node, *queue, holding.start_ms, float(times[number])))
+                yield holding, queue, float(times[number])
 
 
 def _edge(between: Floats, at_ms: Floats) -> Floats:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ....remoting.node.profile import Profile
+from ...oracle.deliveries import Holding
 from ...oracle.intervals import Stretch, merged
 from ...oracle.time_outs import SEND, SendRules, avoidance, avoids, isolation_ms
 from ...oracle.world import World
@@ -45,17 +46,6 @@ class Read(NamedTuple):
     """Who refused."""
     code: int | None = None
     """With which response code."""
-
-
-class FirstPull(NamedTuple):
-    """A queue that the consumer took, and its first pull of the queue."""
-
-    node: str
-    topic: str
-    broker_name: str
-    queue_id: int
-    taken_ms: float
-    began_ms: float
 
 
 class SlaveRead(NamedTuple):
@@ -132,7 +122,8 @@ class BrokerShares(Facts):
     """How many of its pulls were answered, and of its messages came, in each PART_MS of all time."""
     refused: Mapping[Read, Mapping[int, int]] = field(default_factory=dict)
     """How many of its pulls were answered with a code that says no, in each PART_MS."""
-    firsts: tuple[FirstPull, ...] = ()
+    firsts: tuple[tuple[Holding, tuple[str, str, int], float], ...] = ()
+    """Each taking of a queue with the queue, and when its first pull began."""
     at_slaves: Mapping[SlaveRead, Mapping[int, int]] = field(default_factory=dict)
     """How many pulls it began in each PART_MS."""
 

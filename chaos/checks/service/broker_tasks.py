@@ -80,6 +80,10 @@ class BrokerTasks(Tasks):
         yield from self.finding(_TASK, "registers changes at once", row, self._machine.changes(self.end_ms))
         row = "BrokerController.registerBrokerAll: at once when a NameServer has another data version"
         yield from self.finding(_TASK, "registers as answered", row, self._machine.answers(self.end_ms))
+        row, span = "BrokerOuterAPI: registers with the NameServers of its list", (self.start_ms, self.end_ms)
+        for server, wrong in self._machine.elsewhere():
+            about, times = (self.life.node, server), len(self._rows.sent(self.life.node, server))
+            yield of_many(about, "registers where its list says", span, row, times, wrong)
         yield from self._beats()
         row = "BrokerController.shutdown: unregisterBrokerAll"
         stops = self.end_ms, self.life.end_ms

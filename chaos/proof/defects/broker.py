@@ -48,6 +48,27 @@ def broker_skips_a_name_server(broker: Broker) -> None:
     around(broker, "_registration_targets")(lambda targets: targets()[1:])
 
 
+@planted(BROKER_A, "list-shrinks", caught_by="timers_kept")
+@may_find("routes_are_true")
+def broker_registers_where_its_list_was(broker: Broker) -> None:
+    """a broker goes on registering with a NameServer that is no longer on the broker's list"""
+    known: dict[Address, None] = {}
+    around(broker, "_registration_targets")(lambda targets: known.update(dict.fromkeys(targets())) or tuple(known))
+
+
+@planted(BROKER_A, "smoke", caught_by="routes_as_registered")
+def broker_makes_a_template_of_four_queues(broker: Broker) -> None:
+    """a broker's template topic TBW102 has four queues, not as many as defaultTopicQueueNums says"""
+    topics = broker.services.topics.topic_config_table
+    topics["TBW102"] = replace(topics["TBW102"], read_queue_nums=4, write_queue_nums=4)
+
+
+@planted(BROKER_A, "smoke", caught_by="routes_as_registered")
+def broker_hands_the_inherit_permission_on(broker: Broker) -> None:
+    """a topic that a send makes at a broker gets the template's inherit permission, too"""
+    around(broker.services.topics, "put")(lambda put, topic, **of: put(replace(topic, perm=topic.perm | 1), **of))
+
+
 @planted(BROKERS, "name-server-crash", caught_by="routes_converge routes_are_true")
 @may_find("client_routes_are_true messages_delivered timers_kept")
 def broker_never_tries_again(broker: Broker) -> None:
@@ -316,6 +337,22 @@ def broker_delivers_delayed_messages_late(broker: Broker) -> None:
     around(broker._schedule, "_set")(lambda set_timer, level, delay_s: set_timer(level, delay_s + 2.0))
 
 
+@planted(BROKER_A, "quiet", caught_by="duplicates")
+def broker_delivers_delayed_messages_twice(broker: Broker) -> None:
+    """a broker delivers each delayed message twice to the message's topic"""
+    around(broker._schedule, "_put")(lambda put, physical_offset: put(physical_offset) and put(physical_offset))
+
+
+@planted(BROKER_A, "quiet", caught_by="messages_delivered")
+def broker_changes_delayed_messages(broker: Broker) -> None:
+    """a broker changes the last byte of the body of a delayed message when the message is due"""
+
+    @around(broker.store, "append")
+    def append_changed(append: Any, messages: Sequence[PutMessage], *, now_ms: int) -> Any:
+        is_due = b"REAL_TOPIC" in messages[0].properties and messages[0].topic != SCHEDULE_TOPIC
+        return append([replace(one, body=one.body[:-1] + b"!") if is_due else one for one in messages], now_ms=now_ms)
+
+
 @planted(BROKER_A, "disk-full", caught_by="messages_delivered")
 def broker_drops_delayed_messages_of_a_full_disk(broker: Broker) -> None:
     """a broker drops a delayed message that becomes due while the broker's disk is full"""
@@ -327,11 +364,11 @@ def broker_stores_delayed_messages_on_a_full_disk(broker: Broker) -> None:
     """a broker whose disk is full stores delayed messages that become due, but no messages of producers"""
 
     @around(broker._schedule, "_put")
-    def put_though_full(put: Any, physical_offset: int) -> bool:
+    def put_though_full(put: Any, physical_offset: int) -> Any:
         was_full, broker.store.disk_is_full = broker.store.disk_is_full, False
-        stored: bool = put(physical_offset)
+        put(physical_offset)
         broker.store.disk_is_full = was_full
-        return stored
+        return True
 
 
 @planted(BROKER_A, "smoke", caught_by="duplicates")

@@ -130,6 +130,21 @@ def test_a_message_that_its_broker_read_as_often_as_it_stored_it_was_sent_too_of
     assert (found.kind, found.subject, found.object) == (what, guilty, "broker-a")
 
 
+@pytest.mark.parametrize(
+    ("fault", "expected"),
+    [("", Validity.INVALID), ("signal.SIGTERM", Validity.INVALID), ("signal.SIGKILL", Validity.VALID)],
+)
+def test_only_a_broker_that_was_killed_delivers_a_delayed_message_again(fault: str, expected: Validity) -> None:
+    builder = take(group(), 2, "consumer-0")
+    sent(builder, 50, 900).rows[-1]["f"] = "2"
+    if fault:
+        builder.at(60).fault("f-1", "kill" if "KILL" in fault else "stop", fault, "broker-a", until_s=80)
+    for offset in (3, 4):
+        builder.at(300).event("prober", "read", msg_key="k-900", offset=offset, **AT)
+    received(builder, 55, "consumer-0", 3)
+    assert builder.end(400).judged(CHECK).verdict is expected
+
+
 def test_a_message_that_is_elsewhere_than_it_was_acknowledged_was_not_stored_twice() -> None:
     builder = received(sent(take(group(), 2, "consumer-0"), 50, 1, key="k-0"), 50, "consumer-0")
     verdict = builder.at(99).event("prober", "read", msg_key="k-0", offset=0, **AT).end(100).judged(CHECK)

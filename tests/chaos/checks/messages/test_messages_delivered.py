@@ -151,6 +151,14 @@ def test_a_delayed_message_comes_when_its_delay_is_over(received_s: float | None
     assert (judged.examined, kinds(judged)) == (1, [found] if found else [])
 
 
+@pytest.mark.parametrize(("digest", "found"), [(7, []), (8, ["not as it was sent"])])
+def test_a_delayed_message_is_delivered_as_it_was_sent(digest: int, found: list[str]) -> None:
+    delayed = {"msg_key": "k-1", "f": "2", "digest": 7, **AT}
+    builder = story().at(100).event("producer-0", "send", type="ok", op_id="o-1", **delayed)
+    of = delayed | {"f": None, "digest": digest}
+    assert kinds(verdict(builder.at(106).event("consumer-0", "receive", op_id="take-0", offset=1, **of))) == found
+
+
 @pytest.mark.parametrize(
     ("received_s", "found"),
     [

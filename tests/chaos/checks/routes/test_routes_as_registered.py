@@ -190,6 +190,24 @@ def test_a_broker_registers_its_own_cluster_and_no_flag_of_units(
     assert [kind for who, kind in kinds(builder) if who == "broker-a"] == wrong
 
 
+@pytest.mark.parametrize(
+    ("topic", "row", "wrong"),
+    [
+        ("TBW102", [8, 8, 7, 0], []),
+        ("TBW102", [4, 4, 7, 0], ["registers TBW102 with another number of queues than RocketMQ gives it"]),
+        ("broker-a", [1, 1, 7, 0], []),
+        ("fresh", [4, 4, 7, 0], ["registers a topic with the inherit permission, which only templates of topics have"]),
+    ],
+)
+def test_templates_are_as_rocketmq_makes_them_and_no_topic_is_a_template(
+    topic: str, row: list[int], wrong: list[str]
+) -> None:
+    said = {"version": [0, 0, 1], "topics": {topic: row}, "cluster": "DefaultCluster", "timeout_ms": None}
+    builder = cluster(1, ("broker-a",)).at(1).read("ns-0", "REGISTER_BROKER", "broker-a", value={"registers": said})
+    found = [kind for who, kind in kinds(builder) if who == "broker-a"]
+    assert [kind for kind in found if "data version" not in kind] == wrong
+
+
 def test_a_slave_that_unregisters_its_masters_id_is_guilty_and_somebody_by_hand_is_not() -> None:
     def unregisters(id_: int, *, by_hand: bool = False) -> list[tuple[str, str]]:
         builder = cluster(1, ("broker-a", "broker-a/1")).at(1).registers("ns-0", "broker-a")

@@ -103,6 +103,24 @@ def test_who_left_the_list_that_a_broker_fetches_need_not_be_told() -> None:
     assert (told("ns-0").wrong, told("ns-0", "ns-1").wrong) == (0, 1)
 
 
+def test_a_broker_registers_with_no_name_server_that_left_the_list_that_it_fetched() -> None:
+    def told(at_s: float) -> int:
+        builder = HistoryBuilder(profile="4.9", time_scale=1, workload={"topic": "orders"}, name_server_list=["ns-0"])
+        for name in ("ns-0", "ns-1", "broker-a"):
+            builder.node(name)
+        for list_s, of in ((0, ("ns-0", "ns-1")), (50, ("ns-0",))):
+            builder.at(list_s).event("harness", "served_list", value=list(of))
+            builder.at(list_s).event(
+                "broker-a", "name_server_list", f="fetchNameServerAddr", value=[*map(address_of, of)]
+            )
+        for name in ("ns-0", "ns-1"):
+            registers(builder, 40, name)
+        registers(builder, at_s, "ns-1")
+        return sum(one.wrong for one in all_found(builder, "registers where its list says"))
+
+    assert (told(49), told(60)) == (0, 1)
+
+
 def test_a_change_is_told_at_once() -> None:
     assert found(rounds(changes(story(), 60, 2), 60.001, version=2), CHANGES).wrong == 0
     finding = found(rounds(changes(story(), 60, 2), 90, version=2), CHANGES)
