@@ -434,8 +434,11 @@ def _drops_and_returns(truth: Verdict, *, all_right: bool) -> list[str]:
     if not drops and not returns:
         right = f"every table was right all the time{_gone_at_once(truth)}"
         return [right] if truth.verdict is Validity.VALID and all_right else []
-    latest = _latest(drops, "drop", truth)
-    said = [f"{latest}{drops[0].subject} dropped {drops[0].object} {_in_time(drops[0])}"] if drops else []
+    latest, shown = _latest(drops, "drop", truth), drops[:1]
+    if soon := [early for drop in drops for early in _too_soon(drop, truth)]:
+        latest = f"{len(drops)} drops, {len(soon)} too soon: " if len(drops) > 1 else ""
+        shown = [max(soon, key=lambda drop: drop.over_ms)]
+    said = [f"{latest}{drop.subject} dropped {drop.object} {_in_time(drop)}" for drop in shown]
     if not returns:
         return said
     back = returns[0]
@@ -498,6 +501,12 @@ def _changes(truth: Verdict, kind: str) -> list[Finding]:
     return sorted(of.values(), key=lambda f: (-_shortest(f), f.subject, f.object))
 
 
+def _too_soon(drop: Finding, truth: Verdict) -> list[Finding]:
+    """Return the finding that a NameServer had to keep the broker for longer; [] if the drop came not too soon."""
+    same = (f for f in truth.findings if (f.after, f.subject, f.object) == (drop.after, drop.subject, drop.object))
+    return [f for f in same if f.kind == "must hold" and f.wrong and f.too_early][:1]
+
+
 def _shortest(change: Finding) -> float:
     return round(change.measured_ms or 0.0, -2)
 
@@ -518,7 +527,8 @@ def _in_time(change: Finding) -> str:
         took = f"{(change.measured_ms or 0.0) / 1000:.1f} ± {inexact_ms / 1000:.1f} s"
         return f"{took} after {change.after}, whose time is inferred"
     ends = [f"{at_ms / 1000:.4g}" for at_ms in (change.earliest_ms, change.bound_ms) if at_ms and at_ms >= 50.0]
-    allowed = f" ({' to '.join(ends)} s allowed)" if ends else ""
+    soon = f": {seconds(change.over_ms)} too soon" if change.wrong else ""
+    allowed = f" ({' to '.join(ends)} s allowed{soon})" if ends else ""
     return f"{seconds(change.measured_ms or 0.0)} after {change.after}{allowed}"
 
 

@@ -83,6 +83,16 @@ def test_a_drop_that_took_too_long_is_counted_beside_those_in_time() -> None:
     assert "1 drop in time and 1 late, the latest in time: ns-0 dropped broker-a 109.0 s" in said(both)[2]
 
 
+def test_a_drop_that_came_too_soon_stands_beside_the_limit_that_it_broke() -> None:
+    dropped = change("must not hold", "start", 48_500.0, None, 125_000.0)
+    kept = replace(dropped, kind="must hold", earliest_ms=90_000.0, over_ms=41_500.0, wrong=1)
+    soon = replace(TRUE, verdict=Validity.INVALID, findings=(dropped, kept))
+    told = "ns-0 dropped broker-a 48.5 s after the cut (90 to 125 s allowed: 41.5 s too soon)"
+    assert told in said(soon)[2]
+    two = replace(soon, findings=(dropped, kept, replace(DROP, subject="ns-1")))
+    assert f"2 drops, 1 too soon: {told}" in said(two)[2]
+
+
 def test_a_limit_that_is_too_short_to_read_is_left_out() -> None:
     at_once = replace(TRUE, findings=(change("must not hold", "start", 1.0, None, 1.45),))
     assert "ns-0 dropped broker-a 0.0 s after the cut;" in said(at_once, CONVERGE)[1]
