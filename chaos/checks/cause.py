@@ -74,8 +74,8 @@ def cause_of(verdicts: Sequence[Verdict]) -> Cause | None:
         return None
     example = next(iter(first.examples), None)
     guarantee = CHECKS[first.name].says if first.name in CHECKS else first.name
-    if first.allowed.get("row") == PROMISED:
-        guarantee = f"{first.allowed['formula']}: {first.allowed['bound_ms'] / 1000:g}, {PROMISED}"
+    if str(row := first.allowed.get("row")).startswith(PROMISED):
+        guarantee = f"{first.allowed['formula']}: {first.allowed['bound_ms'] / 1000:g}, {row}"
     if example is None:
         return Cause("", guarantee, first.why)
     node = _guilty(example, first, verdicts)

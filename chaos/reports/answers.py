@@ -19,6 +19,7 @@ from typing import Any
 from ..checks import CHECKS
 from ..checks.cause import Cause, cause_of, first_wrong, guilty_nodes
 from ..checks.check import Group
+from ..checks.clients.name_server_selection import UNIFORM
 from ..checks.finishing import INFERRED_MS
 from ..faults.fault import Fault
 from ..faults.kinds import ACTIONS, FAULTS
@@ -136,10 +137,11 @@ def answers(
 
 
 def _undecided(verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """Return a line for each reason why something is not decided: the checks with this reason, then the reason."""
+    """Return a line for each reason why something is not decided: the checks with this reason, then the reason. That
+    too few clients started is said by the check's row alone: nearly every run has too few."""
     checks: dict[str, list[str]] = defaultdict(list)
     for v in verdicts:
-        for sentence in undecided_sentences(v):
+        for sentence in undecided_sentences(v) if [*v.undecided] != [UNIFORM] else ():
             checks[sentence].append(v.name)
     return (f"{', '.join(names)}: {sentence}" for sentence, names in checks.items())
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.checks import CHECKS
+from nemesrv.chaos.checks.clients.name_server_selection import UNIFORM
 from nemesrv.chaos.checks.findings import at_a_moment, verdict_of
 from nemesrv.chaos.checks.plain.uses import SAME
 from nemesrv.chaos.reports.answers import answers, changes_nothing, counted, of_incident, spoken_of
@@ -148,6 +149,13 @@ def test_no_letter_of_a_formula_stands_in_the_lines() -> None:
 def test_a_run_that_is_not_decided_says_why() -> None:
     unknown = Verdict.nothing_examined("exercised", "the fault had no effect.")
     assert "(seed 1). exercised is not decided: the fault had no effect. broker-a was" in said(TRUE, unknown)[0]
+
+
+def test_that_too_few_clients_started_is_no_line_of_a_run_and_any_other_open_question_is() -> None:
+    few = Verdict(name="name_server_selection", verdict=Validity.VALID, examined=94, undecided={UNIFORM: "94 starts"})
+    open_ = replace(few, undecided={"after the last fault": "it ended too soon"})
+    assert not any("not decided" in line for line in said(TRUE, few))
+    assert "name_server_selection: not decided: after the last fault: it ended too soon." in said(TRUE, open_)
 
 
 def test_clients_that_were_wrong_are_named_and_messages_that_did_not_arrive_are_counted() -> None:

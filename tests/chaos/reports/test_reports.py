@@ -31,6 +31,7 @@ ALL = (VALID, INVALID, UNKNOWN)
 def test_junit_has_one_case_a_check_and_tells_invalid_from_unknown() -> None:
     suite = ET.fromstring(junit("smoke", 7, ALL))[0]
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "1", "1")
+    assert {suite.get("name"), *(case.get("classname") for case in suite.iter("testcase"))} == {"nemesrv.smoke.seed-7"}
     cases = {case.get("name"): case for case in suite.iter("testcase")}
     assert cases["routes_are_true"].find("failure") is None
     assert cases["routes_are_true"].find("error") is None
