@@ -572,7 +572,8 @@ def _count(v: Verdict) -> int:
 
 
 def _when(right: Verdict) -> str:
-    """` (consumer-0 the last, 16.0 s after broker-a was lost; 50 s allowed)`; "" if nobody used the lost node."""
+    """` (producer-0 the last, 16.0 s after broker-a was lost; 30 s allowed, consumers 50 s)`; "" if nobody used the
+    lost node."""
     if stay := right.measured.get("may_stay"):
         return f" ({all_of(stay)} need not: clientCloseSocketIfTimeout=false)"
     left = right.measured.get("last_use") or right.measured.get("left") or ()
@@ -582,7 +583,9 @@ def _when(right: Verdict) -> str:
     moved = len({one["client"] for one in left})
     who = f"only {last['client']} had to" if moved == 1 else f"{last['client']} the last"
     lost = last.get("broker_name") or last["name_server"]
-    allowed_s = f"; {last['bound_ms'] / 1000:.4g} s allowed" if last.get("bound_ms") else ""
+    of_kind = {one["client"].partition("-")[0]: one.get("bound_ms") for one in reversed(left)}
+    others = (f", {kind}s {ms / 1000:.4g} s" for kind, ms in of_kind.items() if ms and ms != last.get("bound_ms"))
+    allowed_s = f"; {last['bound_ms'] / 1000:.4g} s allowed{''.join(others)}" if last.get("bound_ms") else ""
     return f" ({who}, {seconds(last['after_ms'])} after {lost} was lost{allowed_s})"
 
 

@@ -184,6 +184,12 @@ def test_clients_that_left_what_was_dead_are_told_with_the_last_of_them() -> Non
         "Clients: 2 of 2 left dead NameServers in time "
         "(only consumer-0 had to, 31.0 s after ns-0 was lost; 36 s allowed)."
     )
+    (one,) = left["left"]
+    both = {"left": [one, {**one, "client": "producer-0", "after_ms": 8_000.0, "bound_ms": 16_000.0}]}
+    assert (
+        "(consumer-0 the last, 31.0 s after ns-0 was lost; 36 s allowed, producers 16 s)"
+        in said(replace(found, measured=both))[-1]
+    )
 
 
 @pytest.mark.parametrize(("promised_s", "said_of_it"), [(40, True), (30, False)])
