@@ -2,7 +2,8 @@
 
 One defect of one node shows in several checks. A check of one node's own duties comes before a check of the whole
 cluster, which any node may break. Of the groups of checks, routes come first, because what NameServers have is passed
-on to clients; then timers, then clients, messages and service.
+on to clients; then timers, then clients, messages and service. Of one node and one broker, what the node did (a drop)
+comes before what its table lacked from then on.
 
 If `registrations_are_kept` is VALID, NameServers' tables followed what NameServers read; then a broker that a
 NameServer lacks did not register. The holder of a queue is guilty if the group does not read the queue; the broker that
@@ -37,7 +38,8 @@ def first_wrong(verdicts: Sequence[Verdict]) -> Verdict | None:
     if not wrong or _is_own(wrong[0]):
         return next(iter(wrong), None)
     begun = (v for name in _BEGINNINGS for v in wrong if v.name == name and _begins_with(v, wrong[0]))
-    return next(begun, wrong[0])
+    first = next(begun, wrong[0])
+    return next((v for v in wrong if _leads_to(v, first)), first)
 
 
 def _is_own(verdict: Verdict) -> bool:
@@ -51,6 +53,20 @@ def _begins_with(verdict: Verdict, other: Verdict) -> bool:
     return any(who == by and from_ms <= at_ms for who, from_ms in first for by, at_ms in begun)
 
 
+def _leads_to(verdict: Verdict, other: Verdict) -> bool:
+    """Whether `other` first shows what a node's table lacked or still had, and `verdict` what the same node did with
+    the same object, or listed of it, no later."""
+    if _is_state(verdict) or not _is_state(other) or _distance(verdict)[:2] != _distance(other)[:2]:
+        return False
+    state = other.examples[0]
+    same = (e for e in verdict.examples if (e.who, e.what) == (state.who, state.what))
+    return any((e.from_ms or 0.0) <= (state.from_ms or 0.0) for e in same)
+
+
+def _is_state(verdict: Verdict) -> bool:
+    return any(str(e.more.get("kind")).startswith(_STATES) for e in verdict.examples[:1])
+
+
 def cause_of(verdicts: Sequence[Verdict]) -> Cause | None:
     """Return the cause that `first_wrong` shows; None if no verdict is INVALID."""
     first = first_wrong(verdicts)
@@ -58,8 +74,8 @@ def cause_of(verdicts: Sequence[Verdict]) -> Cause | None:
         return None
     example = next(iter(first.examples), None)
     guarantee = CHECKS[first.name].says if first.name in CHECKS else first.name
-    if first.allowed.get("row") == PROMISED:
-        guarantee = f"{first.allowed['formula']}: {first.allowed['bound_ms'] / 1000:g}, {PROMISED}"
+    if str(row := first.allowed.get("row")).startswith(PROMISED):
+        guarantee = f"{first.allowed['formula']}: {first.allowed['bound_ms'] / 1000:g}, {row}"
     if example is None:
         return Cause("", guarantee, first.why)
     node = _guilty(example, first, verdicts)
@@ -102,6 +118,8 @@ def _is_of_the_whole(verdict: Verdict) -> bool:
 _BEGINNINGS = ("done_by_hand", "registrations_are_kept", "no_acknowledged_loss")
 """These checks come first if their example begins no later: what a NameServer did with a command, a registration or a
 silence, and what a broker lost that it had acknowledged."""
+_STATES = ("must hold", "must not hold")
+"""The kinds of findings that say what a table lacked or still had, and not what the node did."""
 _NEAREST = (
     "routes_as_registered",
     "answers_are_true",

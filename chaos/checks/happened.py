@@ -405,7 +405,8 @@ def _dropped(e: Example) -> str:
     reason, age_ms = e.more.get("reason"), e.more.get("registered_before_ms")
     said = f"{e.who} dropped {e.what} at {seconds(e.from_ms or 0.0)}" + (f" ({reason})" if reason else "")
     said += "" if age_ms is None else f", {length(age_ms)} after {e.what}'s last registration"
-    return said if e.too_early else f"{said}; {e.what} was missing for {length(e.measured_ms or 0.0)}"
+    missing = f"though {e.who} had to keep {e.what}; {e.what} was missing for {length(e.measured_ms or 0.0)}"
+    return said if e.too_early else f"{said}, {missing}"
 
 
 def _missing(e: Example) -> str:

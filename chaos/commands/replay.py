@@ -61,13 +61,14 @@ EXIT_STATUS = {"again": 0, "in part": 1, "not": 1, "nothing": 3}
 def replay(
     run_dir: Path, clock: str, hypotheses: tuple[tuple[int, int], ...], quiet: bool, as_json: bool, **asked: Any
 ) -> None:
-    """Run a recorded run again, and say how similar the two runs are.
+    """Run an import, or a run on the real clock, again, and say how similar the two runs are.
 
-    RUN_DIR is a folder that `nemesrv run` or `nemesrv import` wrote. The new run folder has a history, a scenario.yaml
-    that you can edit and run, and replay.json with every transition of the two runs.
+    RUN_DIR is a folder that `nemesrv import` or `nemesrv run` wrote; `nemesrv run RUN_DIR/scenario.yaml` repeats a run
+    on the virtual clock exactly. The new run folder has a history, a scenario.yaml that you can edit and run, and
+    replay.json with every transition of the two runs.
 
     \b
-    nemesrv replay runs/latest
+    nemesrv replay runs/latest                           a run on the real clock
     nemesrv replay imported --hypothesis 1=2             the second explanation of fault 1
     nemesrv replay imported --vary pollNameServerInterval=10000 --vary cluster.profile=5.x
 

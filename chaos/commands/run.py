@@ -63,8 +63,8 @@ from .options import (
     "-q",
     "--quiet",
     is_flag=True,
-    help="Print no progress, and of the result only the verdict, its first sentence, the sentence about clients and "
-    "the report's path.",
+    help="Print no progress, and of the result only the verdict, its first sentence, the broken rule, the sentence "
+    "about clients, the command that repeats an INVALID run, and the report's path.",
 )
 @summary_option
 @full_option

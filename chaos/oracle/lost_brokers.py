@@ -24,7 +24,7 @@ from .promises import RouteState, route_states, told_by_hand
 from .quiet import alone_until
 from .reach import delayed_by_commits, failed_calls, is_reached_too_late, undisturbed
 from .recorded import NodeInfo
-from .windows import Window, client_leave_window, serves_window
+from .windows import NEVER, Window, client_leave_window, serves_window
 from .world import World, once
 
 PROMISED = "promised by the scenario"
@@ -138,7 +138,8 @@ def held_to(world: World, window: Window, promise: str) -> Window:
     promised_ms = world.promised_ms(promise)
     if promised_ms is None or promised_ms >= window.latest_ms:
         return window
-    return window._replace(latest_ms=promised_ms, formula=promise, row=PROMISED)
+    own = f"; RocketMQ allows {window.latest_ms / 1000:.4g} s" if window.latest_ms < NEVER else ""
+    return window._replace(latest_ms=promised_ms, formula=promise, row=PROMISED + own)
 
 
 def merged(causes: Sequence[Cause], until_ms: float) -> list[tuple[float, float, str]]:

@@ -19,6 +19,7 @@ from typing import Any
 from ..checks import CHECKS
 from ..checks.cause import Cause, cause_of, first_wrong, guilty_nodes
 from ..checks.check import Group
+from ..checks.clients.name_server_selection import UNIFORM
 from ..checks.finishing import INFERRED_MS
 from ..faults.fault import Fault
 from ..faults.kinds import ACTIONS, FAULTS
@@ -136,10 +137,11 @@ def answers(
 
 
 def _undecided(verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """Return a line for each reason why something is not decided: the checks with this reason, then the reason."""
+    """Return a line for each reason why something is not decided: the checks with this reason, then the reason. That
+    too few clients started is said by the check's row alone: nearly every run has too few."""
     checks: dict[str, list[str]] = defaultdict(list)
     for v in verdicts:
-        for sentence in undecided_sentences(v):
+        for sentence in undecided_sentences(v) if [*v.undecided] != [UNIFORM] else ():
             checks[sentence].append(v.name)
     return (f"{', '.join(names)}: {sentence}" for sentence, names in checks.items())
 
@@ -434,8 +436,11 @@ def _drops_and_returns(truth: Verdict, *, all_right: bool) -> list[str]:
     if not drops and not returns:
         right = f"every table was right all the time{_gone_at_once(truth)}"
         return [right] if truth.verdict is Validity.VALID and all_right else []
-    latest = _latest(drops, "drop", truth)
-    said = [f"{latest}{drops[0].subject} dropped {drops[0].object} {_in_time(drops[0])}"] if drops else []
+    latest, shown = _latest(drops, "drop", truth), drops[:1]
+    if soon := [early for drop in drops for early in _too_soon(drop, truth)]:
+        latest = f"{len(drops)} drops, {len(soon)} too soon: " if len(drops) > 1 else ""
+        shown = [max(soon, key=lambda drop: drop.over_ms)]
+    said = [f"{latest}{drop.subject} dropped {drop.object} {_in_time(drop)}" for drop in shown]
     if not returns:
         return said
     back = returns[0]
@@ -498,6 +503,12 @@ def _changes(truth: Verdict, kind: str) -> list[Finding]:
     return sorted(of.values(), key=lambda f: (-_shortest(f), f.subject, f.object))
 
 
+def _too_soon(drop: Finding, truth: Verdict) -> list[Finding]:
+    """Return the finding that a NameServer had to keep the broker for longer; [] if the drop came not too soon."""
+    same = (f for f in truth.findings if (f.after, f.subject, f.object) == (drop.after, drop.subject, drop.object))
+    return [f for f in same if f.kind == "must hold" and f.wrong and f.too_early][:1]
+
+
 def _shortest(change: Finding) -> float:
     return round(change.measured_ms or 0.0, -2)
 
@@ -518,7 +529,8 @@ def _in_time(change: Finding) -> str:
         took = f"{(change.measured_ms or 0.0) / 1000:.1f} ± {inexact_ms / 1000:.1f} s"
         return f"{took} after {change.after}, whose time is inferred"
     ends = [f"{at_ms / 1000:.4g}" for at_ms in (change.earliest_ms, change.bound_ms) if at_ms and at_ms >= 50.0]
-    allowed = f" ({' to '.join(ends)} s allowed)" if ends else ""
+    soon = f": {seconds(change.over_ms)} too soon" if change.wrong else ""
+    allowed = f" ({' to '.join(ends)} s allowed{soon})" if ends else ""
     return f"{seconds(change.measured_ms or 0.0)} after {change.after}{allowed}"
 
 
@@ -560,7 +572,8 @@ def _count(v: Verdict) -> int:
 
 
 def _when(right: Verdict) -> str:
-    """` (consumer-0 the last, 16.0 s after broker-a was lost; 50 s allowed)`; "" if nobody used the lost node."""
+    """` (producer-0 the last, 16.0 s after broker-a was lost; 30 s allowed, consumers 50 s)`; "" if nobody used the
+    lost node."""
     if stay := right.measured.get("may_stay"):
         return f" ({all_of(stay)} need not: clientCloseSocketIfTimeout=false)"
     left = right.measured.get("last_use") or right.measured.get("left") or ()
@@ -570,7 +583,9 @@ def _when(right: Verdict) -> str:
     moved = len({one["client"] for one in left})
     who = f"only {last['client']} had to" if moved == 1 else f"{last['client']} the last"
     lost = last.get("broker_name") or last["name_server"]
-    allowed_s = f"; {last['bound_ms'] / 1000:.4g} s allowed" if last.get("bound_ms") else ""
+    of_kind = {one["client"].partition("-")[0]: one.get("bound_ms") for one in reversed(left)}
+    others = (f", {kind}s {ms / 1000:.4g} s" for kind, ms in of_kind.items() if ms and ms != last.get("bound_ms"))
+    allowed_s = f"; {last['bound_ms'] / 1000:.4g} s allowed{''.join(others)}" if last.get("bound_ms") else ""
     return f" ({who}, {seconds(last['after_ms'])} after {lost} was lost{allowed_s})"
 
 

@@ -26,11 +26,12 @@ def junit(
     *,
     whole: bool = False,
 ) -> bytes:
-    """Return the JUnit XML document, in UTF-8. With `whole`, a failure's message is the verdict's `why`, without a
-    count of violations."""
+    """Return the JUnit XML document, in UTF-8. The names of suite and class have the seed, so that two seeds are two
+    suites. With `whole`, a failure's message is the verdict's `why`, without a count of violations."""
+    name_of_suite = f"nemesrv.{scenario}.seed-{seed}"
     suite = ET.Element(
         "testsuite",
-        name=f"nemesrv.{scenario}",
+        name=name_of_suite,
         tests=str(len(verdicts) + len(left_out)),
         failures=str(sum(v.verdict is Validity.INVALID for v in verdicts)),
         errors=str(sum(v.verdict is Validity.UNKNOWN for v in verdicts)),
@@ -39,7 +40,7 @@ def junit(
     properties = ET.SubElement(suite, "properties")
     ET.SubElement(properties, "property", name="seed", value=str(seed))
     for verdict in verdicts:
-        case = ET.SubElement(suite, "testcase", classname=f"nemesrv.{scenario}", name=verdict.name)
+        case = ET.SubElement(suite, "testcase", classname=name_of_suite, name=verdict.name)
         detail = _clean(json.dumps(verdict.to_json(), indent=1, default=str, ensure_ascii=False))
         if verdict.verdict is Validity.INVALID:
             of = f"{verdict.examined}" if whole else f"{verdict.violations} of {verdict.examined}"
@@ -51,7 +52,7 @@ def junit(
         else:
             ET.SubElement(case, "system-out").text = detail
     for name, why in left_out.items():
-        case = ET.SubElement(suite, "testcase", classname=f"nemesrv.{scenario}", name=name)
+        case = ET.SubElement(suite, "testcase", classname=name_of_suite, name=name)
         ET.SubElement(case, "skipped", message=_clean(why))
     root = ET.Element("testsuites")
     root.append(suite)

@@ -88,6 +88,8 @@ def recorded(folder: Path, rows: list[Row], *, virtual: bool) -> Original:
     world = World.of_rows(rows)
     begin_ms = world.timeline_ms
     notes: list[str] = []
+    if document.get("clock") == "virtual" and document.get("seed") is not None:
+        notes.append(f"The run was on the virtual clock: `nemesrv run {file}` repeats the run exactly.")
     for key in ("versions", "clock"):
         document.pop(key, None)
     if virtual:

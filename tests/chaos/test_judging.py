@@ -179,6 +179,10 @@ def test_what_is_kept_is_verdicts_junit_and_report(tmp_path: Path, capsys: pytes
     show(kept, tmp_path / "summary.md")
     assert f"1 check, 1 INVALID. Report: {folder.report_file}" in capsys.readouterr().out
     assert "order_kept" in (tmp_path / "summary.md").read_text(encoding="utf-8")
+    show(kept, quiet=True)
+    _, rule, _, again, _ = capsys.readouterr().out.splitlines()
+    assert rule == f"Broken rule: {CHECKS['order_kept'].says} (order_kept)."
+    assert again.startswith(f"Repeat it: nemesrv run {folder.scenario_file} --seed 1")
 
 
 def test_findings_and_examples_have_the_times_of_the_sentences_too(tmp_path: Path) -> None:

@@ -161,7 +161,8 @@ def _told(measured: Mapping[str, Any]) -> str:
     p = measured.get("p_value")
     said = f"first choices {' / '.join(map(str, counts.values()))}" + ("" if p is None else f", p = {p:.2g}")
     if own := measured.get("own_lists"):
-        said += f" (without {', '.join(own)}, which have lists of their own)"
+        theirs = "which has a list of its own" if len(own) == 1 else "which have lists of their own"
+        said += f" (without {', '.join(own)}, {theirs})"
     return f"{said}; {measured.get('later_choices', 0)} later ones; {measured.get('calls', 0)} calls"
 
 

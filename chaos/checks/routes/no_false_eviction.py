@@ -81,7 +81,7 @@ def judge(control: Control, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="no NameServer dropped a broker before the broker's channel ended or the broker was silent for long enough",
+    says="no NameServer drops a broker before the broker's channel ended or the broker was silent for long enough",
     group=Group.ROUTES,
     section=Section.ROUTES,
     needs=(Needs.TABLES, Needs.BROKERS),

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from nemesrv.chaos.checks import CHECKS
-from nemesrv.chaos.checks.cause import cause_of, guilty_nodes
+from nemesrv.chaos.checks.cause import cause_of, followed, guilty_nodes
 from nemesrv.chaos.checks.check import Group
 from nemesrv.chaos.checks.findings import at_no_time, finding, verdict_of
 from nemesrv.chaos.errors import ScenarioError
@@ -39,6 +39,31 @@ def test_an_act_that_a_node_did_wrongly_comes_before_the_table_that_is_wrong_fro
         found = cause_of([*wrong, verdict("done_by_hand", Validity.INVALID, node)])
         assert found is not None
         assert found.guarantee == CHECKS[first].says
+
+
+@pytest.mark.parametrize(
+    ("who", "what", "from_s", "leads"),
+    [
+        ("ns-0", "broker-a", 1.0, True),
+        ("ns-1", "broker-a", 1.0, False),
+        ("ns-0", "broker-b", 1.0, False),
+        ("ns-0", "broker-a", 2.0, False),
+    ],
+)
+def test_a_drop_comes_before_the_table_that_lacks_the_same_broker_from_then_on(
+    who: str, what: str, from_s: float, leads: bool
+) -> None:
+    drop = example(who, what, from_s=from_s, to_s=3, kind="dropped too soon", reason="expired")
+    drop = replace(drop, measured_ms=61_000.0, earliest_ms=120_000.0, over_ms=59_000.0)
+    wrong = [
+        verdict("registrations_are_kept", Validity.INVALID, "ns-0"),
+        replace(verdict("no_false_eviction", Validity.INVALID), examples=(drop,)),
+    ]
+    found = cause_of(wrong)
+    assert found is not None
+    assert found.guarantee == CHECKS["no_false_eviction" if leads else "registrations_are_kept"].says
+    assert found.sentence.startswith("ns-0 dropped broker-a at 1.0 s (expired)") == leads
+    assert not leads or [v.name for v in followed(wrong)] == ["registrations_are_kept"]
 
 
 def test_every_node_that_broke_a_guarantee_is_named_the_nearest_to_the_cause_first() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.checks import CHECKS
+from nemesrv.chaos.checks.clients.name_server_selection import UNIFORM
 from nemesrv.chaos.checks.findings import at_a_moment, verdict_of
 from nemesrv.chaos.checks.plain.uses import SAME
 from nemesrv.chaos.reports.answers import answers, changes_nothing, counted, of_incident, spoken_of
@@ -83,6 +84,16 @@ def test_a_drop_that_took_too_long_is_counted_beside_those_in_time() -> None:
     assert "1 drop in time and 1 late, the latest in time: ns-0 dropped broker-a 109.0 s" in said(both)[2]
 
 
+def test_a_drop_that_came_too_soon_stands_beside_the_limit_that_it_broke() -> None:
+    dropped = change("must not hold", "start", 48_500.0, None, 125_000.0)
+    kept = replace(dropped, kind="must hold", earliest_ms=90_000.0, over_ms=41_500.0, wrong=1)
+    soon = replace(TRUE, verdict=Validity.INVALID, findings=(dropped, kept))
+    told = "ns-0 dropped broker-a 48.5 s after the cut (90 to 125 s allowed: 41.5 s too soon)"
+    assert told in said(soon)[2]
+    two = replace(soon, findings=(dropped, kept, replace(DROP, subject="ns-1")))
+    assert f"2 drops, 1 too soon: {told}" in said(two)[2]
+
+
 def test_a_limit_that_is_too_short_to_read_is_left_out() -> None:
     at_once = replace(TRUE, findings=(change("must not hold", "start", 1.0, None, 1.45),))
     assert "ns-0 dropped broker-a 0.0 s after the cut;" in said(at_once, CONVERGE)[1]
@@ -140,6 +151,13 @@ def test_a_run_that_is_not_decided_says_why() -> None:
     assert "(seed 1). exercised is not decided: the fault had no effect. broker-a was" in said(TRUE, unknown)[0]
 
 
+def test_that_too_few_clients_started_is_no_line_of_a_run_and_any_other_open_question_is() -> None:
+    few = Verdict(name="name_server_selection", verdict=Validity.VALID, examined=94, undecided={UNIFORM: "94 starts"})
+    open_ = replace(few, undecided={"after the last fault": "it ended too soon"})
+    assert not any("not decided" in line for line in said(TRUE, few))
+    assert "name_server_selection: not decided: after the last fault: it ended too soon." in said(TRUE, open_)
+
+
 def test_clients_that_were_wrong_are_named_and_messages_that_did_not_arrive_are_counted() -> None:
     late = Finding(subject="producer-1", kind="must not use", from_ms=0.0, to_ms=1.0, wrong=1)
     used = Verdict(
@@ -165,6 +183,12 @@ def test_clients_that_left_what_was_dead_are_told_with_the_last_of_them() -> Non
     assert said(found)[-1] == (
         "Clients: 2 of 2 left dead NameServers in time "
         "(only consumer-0 had to, 31.0 s after ns-0 was lost; 36 s allowed)."
+    )
+    (one,) = left["left"]
+    both = {"left": [one, {**one, "client": "producer-0", "after_ms": 8_000.0, "bound_ms": 16_000.0}]}
+    assert (
+        "(consumer-0 the last, 31.0 s after ns-0 was lost; 36 s allowed, producers 16 s)"
+        in said(replace(found, measured=both))[-1]
     )
 
 

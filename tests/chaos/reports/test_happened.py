@@ -23,8 +23,8 @@ def example(kind: str, from_s: float, to_s: float | None = None, **values: Any) 
             (42.0, 70.0),
             {"measured_ms": 28_000.0, "latest_ms": 0.0, "over_ms": 28_000.0, "times": {"back": 80_000.0}}
             | {"more": {"reason": "unregistered", "registered_before_ms": 2_000.0}},
-            "ns-0 dropped broker-a at 42.0 s (unregistered), 2.0 s after broker-a's last registration; broker-a was "
-            "missing for 28.0 s; never allowed; back at 70.0 s",
+            "ns-0 dropped broker-a at 42.0 s (unregistered), 2.0 s after broker-a's last registration, though ns-0 had "
+            "to keep broker-a; broker-a was missing for 28.0 s; never allowed; back at 70.0 s",
         ),
         (
             "must hold",

@@ -1,5 +1,8 @@
 """What a person and a CI server read: JUnit XML and the table. The page has its own tests in reports/."""
 
+import re
+import subprocess
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from rich.console import Console
@@ -9,6 +12,7 @@ from nemesrv.chaos.reports.terminal import verdict_table
 from nemesrv.chaos.reports.text import phrases
 from nemesrv.chaos.verdict import Example, Validity, Verdict
 
+ROOT = Path(__file__).resolve().parents[3]
 VALID = Verdict(
     name="routes_are_true",
     verdict=Validity.VALID,
@@ -31,6 +35,7 @@ ALL = (VALID, INVALID, UNKNOWN)
 def test_junit_has_one_case_a_check_and_tells_invalid_from_unknown() -> None:
     suite = ET.fromstring(junit("smoke", 7, ALL))[0]
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "1", "1")
+    assert {suite.get("name"), *(case.get("classname") for case in suite.iter("testcase"))} == {"nemesrv.smoke.seed-7"}
     cases = {case.get("name"): case for case in suite.iter("testcase")}
     assert cases["routes_are_true"].find("failure") is None
     assert cases["routes_are_true"].find("error") is None
@@ -70,3 +75,13 @@ def test_values_become_words_and_what_says_nothing_is_left_out() -> None:
         "p value": "0.1235",
         "formula": "E + S",
     }
+
+
+def test_the_tutorials_command_makes_unknown_a_skipped_test_that_publishers_are_not_red_for(tmp_path: Path) -> None:
+    told = re.search(r"sed -i '(.+)' {}", (ROOT / "docs/tutorial/5-ci.md").read_text(encoding="utf-8"))
+    assert told is not None
+    file = tmp_path / "junit.xml"
+    file.write_bytes(junit("smoke", 7, ALL))
+    subprocess.run(["sed", "-i", told[1], str(file)], check=True)
+    assert [case.get("message") for case in ET.parse(file).iter("skipped")] == ["no broker died"]
+    assert not list(ET.parse(file).iter("error"))

@@ -71,6 +71,8 @@ def test_what_is_not_decided_is_named_wherever_a_verdict_is_told() -> None:
     assert measured_sentences(verdict)[1:] == [said]
     assert measured(verdict) == f"first choices 33 / 24 / 37, p = 0.25; 0 later ones; 0 calls; {said}"
     assert said in verdict_rows(verdict, PLACE, ())
+    own = replace(verdict, measured={**verdict.measured, "own_lists": ["producer-0"]}, undecided={})
+    assert "37, p = 0.25 (without producer-0, which has a list of its own); 0" in measured(own)
     assert Verdict.from_json(verdict.to_json()) == verdict
 
 

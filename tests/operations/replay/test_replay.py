@@ -99,6 +99,7 @@ def test_the_command_says_how_alike_they_are_and_its_exit_status_whether_it_happ
     assert done.exit_code == 0, done.output
     assert "cut-off: It happens again: " in done.output
     assert "in the same order" in done.output
+    assert f"`nemesrv run {folder / 'scenario.yaml'}` repeats the run exactly" in done.output
     assert f"scenario: {out / 'scenario.yaml'}" in done.output
     assert json.loads((out / "replay.json").read_text(encoding="utf-8"))["similarity"] > 0.99
     other = ["replay", str(folder), "--out", str(tmp_path / "other"), "-q", "--set", "timeline.1.nodes=[broker-b]"]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from nemesrv.chaos.checks.cause import cause_of
 from nemesrv.chaos.checks.clients.dead_brokers_avoided import CHECK, judge
 from nemesrv.chaos.checks.record.broker_uses import BrokerUses, Use, Uses
 from nemesrv.chaos.verdict import Validity, Verdict
@@ -69,6 +70,16 @@ def test_a_producer_that_keeps_using_it_is_invalid() -> None:
     about = {"topic": "orders", "after": "f1 start", "times": {"lost": 100}, "op_id": "op-150", "late_uses": 1}
     use = {"from_s": 150, "due_s": 130, "took_s": 50, "allowed_s": 30}
     assert late == example("producer-0", "broker-a", **use, **about, kind="must not use")
+
+
+def test_a_broken_promise_says_what_rocketmq_allows() -> None:
+    builder = cluster(clients=("producer-0",), promises={"brokers_left_within_s": 20}).at(100).fault(*KILL)
+    for at_s, broker in ((125, "broker-a"), (160, "broker-b"), (190, "broker-b")):
+        send(builder, at_s, broker)
+    verdict = builder.at(200).fault(*KILL, end=True).restarted("broker-a").end(240).judged(CHECK)
+    cause = cause_of([verdict])
+    assert cause is not None
+    assert cause.guarantee == "brokers_left_within_s: 20, promised by the scenario; RocketMQ allows 30 s"
 
 
 def test_it_is_the_last_use_that_is_told_however_near_to_the_end_of_the_absence() -> None:
