@@ -147,7 +147,7 @@ def die_with_parent() -> None:
 
 
 def renice(niceness: int) -> None:
-    """Give every thread of this process this niceness, if permitted."""
+    """Give every thread of this process this niceness; ignore a thread for which the system forbids it."""
     for thread in (_PROC / "self" / "task").iterdir():
         with suppress(OSError):  # a thread that has ended, or a user who may not raise a priority
             os.setpriority(os.PRIO_PROCESS, int(thread.name), niceness)

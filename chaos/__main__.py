@@ -1,6 +1,6 @@
 """The command `nemesrv`: its sub-commands (in commands/) and its exit status. Each sub-command imports its packages
-only when it runs, so `--help` is quick. The exit status is 0 for VALID, 1 for INVALID, 2 for wrong input, 3 for
-UNKNOWN, 4 for a failure of nemesrv itself, 130 after Ctrl-C, 143 after SIGTERM.
+only when it runs, so `--help` is quick. The exit status is 0 for VALID, 1 for INVALID, 2 for a wrong argument or
+file, 3 for UNKNOWN, 4 for a failure of nemesrv itself, 130 after Ctrl-C, 143 after SIGTERM.
 """
 
 from .commands import early as early  # first of all, for what it does to signals

@@ -134,7 +134,7 @@ def _append(
 
 
 def _clients(world: World) -> list[dict[str, Any]]:
-    """Return when lost brokers must leave clients' routes, and when a client must stop using a lost NameServer."""
+    """Return when clients' routes must lose a failed broker, and when clients must stop using a failed NameServer."""
     found = [
         {
             "client": one.client,

@@ -6,9 +6,9 @@
         nemesrv_cluster.must_be_valid("routes_converge", "routes_are_true")
 
 The checks in the test's marker judge the run even if the test fails or does not ask for the verdict. A failing test's
-report has seed, the command that repeats the run, run folder and verdict. The JUnit properties have seed, command and
-run folder. Wrong markers end the session before any test, with a line for each wrong marker. Ray and Spark are not
-imported before a cluster needs them.
+report has seed, the command that repeats the run, run folder and verdict. The properties `nemesrv_seed` and
+`nemesrv_run` in the JUnit file have seed and run folder. Wrong markers end the session before any test, with a line for
+each wrong marker. Ray and Spark are not imported before a cluster needs them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Decides how many processes of the program under test run at once, and in which order; measures the event loop's
+"""Decides how many processes of the tested program run at once, and in which order; measures the event loop's
 lateness."""
 
 import asyncio

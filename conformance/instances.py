@@ -1,5 +1,4 @@
-"""Separates the observations of a program's clients: a process can have several clients, each with its own chosen
-NameServer.
+"""Separates the observations of a program's clients. A process can have several clients, each with a NameServer.
 
     observations of a process ─► fronts/instances.py ─► a part for each of its clients ─► clients by their topics
 
@@ -17,7 +16,7 @@ from .situations import SITUATIONS, RouteAnswers, Target, Watched
 
 Part = tuple[frozenset[str], Watched]
 SELDOM = 4
-"""A set of topics that is so many times rarer than another is no client's."""
+"""A set of topics that is this many times rarer than another set belongs to no client."""
 ONLY = ""
 """Name of a program's only client."""
 

@@ -1,8 +1,8 @@
 """Reports the result of `nemesrv conform` on the terminal, in files of the run folder, and as exit status.
 
 conform.json     every rule {"rule", "measured", "count", "expected", "verdict", …}, what was left out, and why
-verdicts.json    the same as any run's: one check a rule
-junit.xml        one test case a rule
+verdicts.json    as in any run folder: one check per rule
+junit.xml        one test case per rule
 logs/            each process's output, the warnings of its servers, and its observations, as the evidence for
                  every value: refused.seen.jsonl {"seen": "Asked", "after_ms": 5012.3, "front": "ns-1", …}, times in
                  milliseconds since the process began, bodies as their length. After the first ALIKE_MAX observations of

@@ -31,7 +31,7 @@ class RuleProfile:
     rules: Mapping[str, Expected]
     """By rule name. A rule that is missing here is not judged."""
     own: frozenset[str] = frozenset()
-    """The rules that somebody wrote for this one client, without those of `like`."""
+    """The rules in the client's own profile file, without the rules of `like`."""
 
 
 def names() -> tuple[str, ...]:
@@ -90,9 +90,9 @@ class RuleVerdict:
     rule: Rule
     measured: Measured
     expected: Expected | None
-    """None: there is no profile, or it does not have this rule."""
+    """None: there is no profile, or the profile does not have this rule."""
     verdict: Validity | None
-    """None: only measured, or left out. UNKNOWN: there was nothing to decide it by, too."""
+    """None: the rule was only measured, or left out. UNKNOWN also if no observation decides the rule."""
     clients: Mapping[str, RuleVerdict] = field(default_factory=dict)
     """In a program with several clients, each client's by its topics; this one is then the worst."""
 

@@ -316,12 +316,12 @@ class Seat:
         self.at_work, self.asked, self.is_foreign = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self.is_up = asyncio.Event()
         self.ids: set[str] = set()
-        """What its heartbeats call its clients."""
+        """The clientIDs in the process's heartbeats."""
         self.at_work_ms: float | None = None
         self.asked_ms = 0.0
-        """Of its last look-up."""
+        """Time of the process's last look-up."""
         self.answered_ms = 0.0
-        """When a look-up of its was last answered."""
+        """When a look-up of the process was last answered."""
         self.stopping_ms = 0.0
         self.ended = ""
         self.memory = 0

@@ -51,15 +51,15 @@ class Target(StrEnum):
 
 
 HANGS_S = 130.0
-"""So that the poll after 90 s is seen: a client may close what has not answered for 60 s (ons-client)."""
+"""Long enough to see the poll after 90 s: a client may close a connection after 60 s without an answer (ons-client)."""
 AFTER_POLL_S = 110.0
-"""Of a situation whose step waits for a poll: known clients poll each 30 s, and 60 s are to be seen after the step."""
+"""For a situation whose step waits for a poll: clients poll each 30 s, and 60 s after the step must be observed."""
 POLL_LIMIT_S = 42.0
-"""So long a poll is waited for."""
+"""Longest wait for a poll."""
 POLL_OVER_S = 0.5
-"""A poll is over when no look-up followed for so long."""
+"""A poll is over when no look-up followed for this time."""
 QUEUES = 4
-"""Of the topic, at each broker."""
+"""Number of queues of the topic at each broker."""
 KILL, STOP, RESTART, NAME_SERVER_LIST = "kill", "stop", "restart", "name_server_list"
 """Steps that no front can do, in a timeline's words (chaos/faults/kinds.py)."""
 
@@ -70,7 +70,7 @@ class SituationStep:
     """Seconds after the program has begun to work; None: before the program starts."""
     target: Target
     behaviour: Behaviour | None = None
-    """The fronts' behaviour from now on; None: no front does this step."""
+    """The fronts' behaviour after this step; None if the step changes no front."""
     do: str | None = None
     after_poll: bool = False
     """Wait then for the end of the client's next poll: a client that has a whole interval before it needs longest to
@@ -118,7 +118,7 @@ class Situation:
     many: bool = False
     """`--starts` processes, each on its own stand."""
     times: int = 1
-    """So often it is run, each time on its own stand; `--repeats` times as often."""
+    """How often the situation is run, each time on its own stand; multiplied by `--repeats`."""
     name_servers: int | None = None
     """Number of NameServers, if not `--name-servers`."""
     by_http: bool = False
@@ -128,7 +128,7 @@ class Situation:
     read_only: bool = False
     """The brokers have brokerPermission=4: no queue of the route may be written."""
     is_fine: bool = False
-    """Milliseconds are measured, so no other process may start meanwhile."""
+    """The situation measures milliseconds, so no other process may start at the same time."""
 
 
 def _dies(name: str, says: str, behaviour: Behaviour, *, for_s: float = AFTER_POLL_S) -> Situation:
@@ -275,11 +275,11 @@ Seen = TypeVar("Seen", bound=Observation)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """Observations of one process in one situation. All times are milliseconds on one clock."""
+    """Observations of one process in one situation. All times are milliseconds on nemesrv's clock."""
 
     situation: str
     number: int
-    """Number of the process in the situation, from 0; two consumers of one group are on one stand."""
+    """Number of the process in the situation, from 0; two consumers of one group share a stand."""
     name_servers: tuple[str, ...]
     """The fronts' names in the order of the program's list."""
     brokers: tuple[str, ...]
@@ -287,24 +287,24 @@ class Watched:
     process: int
     began_ms: float
     at_work_ms: float | None
-    """Time of the first look-up that got a route; None: none did."""
+    """Time of the first look-up that got a route; None if no look-up got a route."""
     stopping_ms: float
-    """When it was told to stop, or ended; later observations belong to its end."""
+    """When the process was told to stop, or ended; later observations belong to the process's end."""
     ended_ms: float
     ended: str
-    """How it ended: "stopped" by us; "exit 1", "signal 11" by itself; "killed" as the situation says; "hung"."""
+    """How the process ended: "stopped", "killed" by the situation, "hung"; by itself: "exit 1", "signal 11"."""
     dials_unseen: str | None
-    """Why `seen` has no connects; None: it has."""
+    """Why `seen` has no connects; None if `seen` has connects."""
     late_ms: float = 0.0
-    """The stand's largest lateness meanwhile: events may have been so much earlier."""
+    """Largest lateness of nemesrv's event loop: events may have been earlier by up to this time."""
     label: Label | None = None
-    """Its client's way of choosing, by all observations; None: not determined."""
+    """The client's way of choosing NameServers, by all observations; None if not determined."""
     unclear: str = ""
-    """Why it cannot be told apart from another client in its process; "" if it can."""
+    """Why the client cannot be told apart from another client in the process; "" if it can."""
     log: str = ""
     """Name of the process's log."""
     seen: tuple[Observation, ...]
-    """In order of time; of this process alone."""
+    """The observations of this process, in order of time."""
 
     @property
     def ended_by_itself(self) -> bool:

@@ -75,7 +75,7 @@ class Stand:
         by_http: bool = False,
         read_only: bool = False,
     ) -> None:
-        """`data`: a folder of this stand's own, removed with it. `log`: the file for its servers' warnings. `by_http`:
+        """`data`: a folder of this stand's own, removed with it. `log`: the file for the servers' warnings. `by_http`:
         the list comes from an address server, and there is one more NameServer, which the list can gain."""
         self.clock = clock
         self.topics = [TOPIC]

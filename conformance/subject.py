@@ -74,7 +74,7 @@ class Instructions:
 
     name_servers: tuple[Address, ...]
     address_server: Address | None = None
-    """It serves the list by HTTP; the program then gets no `name_servers`."""
+    """The address server, which serves the list by HTTP; the program then gets no `name_servers`."""
     topic: str
     group: str
     role: Role = Role.PRODUCER

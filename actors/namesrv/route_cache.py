@@ -116,7 +116,7 @@ class RouteCache:
                 self._body_bytes -= len(body)
 
     def clear(self) -> None:
-        """Delete all cached answers, because something has changed on which every answer depends."""
+        """Delete all cached answers: every answer may have changed, or the cache is full."""
         self._answers.clear()
         self._keys_of.clear()
         self._bodies.clear()

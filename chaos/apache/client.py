@@ -269,7 +269,7 @@ class JavaClient(JavaNode):
         self._write("clock")
 
     async def _look(self) -> None:
-        """Let time pass: decide rows that waited, and record how late the JVM was."""
+        """Repeat until cancelled: write rows that waited for a time-out, and record how late the JVM was."""
         delays, looked_ms = [RunDelay(pid) for pid in self.children], self._now_ms()
         scale = float(getattr(self._context.clock, "scale", 1.0))
         while True:

@@ -1,12 +1,13 @@
 """A violation in one sentence: which node did what, when, and by how much it exceeded its bound.
 
-    ns-0 still listed broker-a (orders) until 225.0 s, 209.3 s after ns-0 last heard from broker-a; allowed 120.0 s: …
-    consumer-0 committed for a queue of broker-b (orders) after consumer-0 had given the queue up, at 4.0 s
+    ns-0 still listed broker-a (topic orders) until 225.0 s, 209.3 s after ns-0 last heard from broker-a; allowed …
+    consumer-0 committed for a queue of broker-b (topic orders) after consumer-0 had given up the queue, at 4.0 s
 
-Two tables have a sentence for each kind of finding: `_STATES` for what was wrong for some time, `_ACTS` for an act that
-is wrong by itself. Times count from the origin of the example's times. In a sentence, `{who}` is the finding's subject,
-and each word of `_OBJECTS`, such as `{broker}`, is the finding's object. `{broker_topic}` is the object with the topic:
-`broker-a (orders)`. A sentence ends with a reason (`{because}`), names of peers (`{nodes}`) or values (`{details}`).
+Tables have a sentence for each kind of finding: `_STATES` for what was wrong for some time, `_ACTS` for an act that is
+wrong by itself; `_CONSUMER`, for example, has the acts after "{consumer} ". Times count from the origin of the
+example's times. Each word of `_SUBJECTS` in a sentence, such as `{namesrv}`, is the finding's subject, and each word of
+`_OBJECTS`, such as `{broker}`, the finding's object; `{broker+topic}` is `broker-a (topic orders)`. A sentence ends
+with a reason (`{because}`), names of peers (`{which_peers}`) or values (`{details}`).
 """
 
 import re
@@ -14,288 +15,294 @@ from collections.abc import Mapping
 
 from ..verdict import Example, length, seconds, tenths
 
-_OBJECTS = "action", "broker", "call", "channel", "client", "reason", "request", "server", "slave", "task", "time_out"
+_SUBJECTS = "namesrv", "a_broker", "a_client", "consumer", "producer", "node", "group"
+_OBJECTS = "action", "broker", "call", "client", "reason", "requests", "server", "slave", "task", "time_out"
 _RECOVERED = "first good "
-_DIFFERED = "{who} and {server} had different routes{of_topic} {until}{because}"
-_OWNED = "{owners} owned queue {queue_id} of {broker_topic} at the same time {until}"
+_DIFFERED = "{namesrv} and {server} had different routes{of_topic} {until}{because}"
+_OWNED = "{owners} owned queue {queue_id} of {broker+topic} at the same time {until}"
 _STATES: Mapping[str, str] = {
-    "must not hold": "{who} {still}listed {broker_topic} {until}",
-    "must not hold a silent broker": "{who} still listed {broker_topic} until {end}, {took} after {who} last heard "
-    "from {broker}",
-    "must not hold a broker that left": "{who} still listed {broker_topic} until {end}, after {broker}'s channel had "
-    "ended",
-    "must not hold an unregistered broker": "{who} still listed {broker_topic} until {end}, after {broker} was "
+    "must not hold": "{namesrv} {still}listed {broker+topic} {until}",
+    "must not hold a silent broker": "{namesrv} still listed {broker+topic} until {end}, {took} after {namesrv} last "
+    "heard from {broker}",
+    "must not hold a broker that left": "{namesrv} still listed {broker+topic} until {end}, after {broker}'s channel "
+    "had ended",
+    "must not hold an unregistered broker": "{namesrv} still listed {broker+topic} until {end}, after {broker} was "
     "unregistered",
-    "must not hold an unknown broker": "{who} listed {broker_topic} from {at} on, but {broker} had not registered with "
-    "{who} since {who}'s start",
-    "must not hold a broker of another list": "{broker} registered with {who}, which is not in {broker}'s namesrvAddr; "
-    "{who} listed {broker_topic} {until}",
-    "must register": "{broker} did not register with {who}, so {who} did not list {broker_topic} {until}",
+    "must not hold an unknown broker": "{namesrv} listed {broker+topic} from {at} on, but {broker} had not registered "
+    "with {namesrv} since {namesrv}'s start",
+    "must not hold a broker of another list": "{broker} registered with {namesrv}, which is not in {broker}'s "
+    "namesrvAddr; {namesrv} listed {broker+topic} {until}",
+    "must register": "{broker} did not register with {namesrv}, so {namesrv} did not list {broker+topic} {until}",
     "must be equal": _DIFFERED,
     "promised to agree": _DIFFERED,
-    "promised to stay": "{who} changed the address of the master of {broker} from {at} on, last at {end}: {masters}",
-    "promised to last": "{who} listed {broker} as writable {until}, though an operator had wiped the permission",
-    "promised to poll": "{who} began no route poll for {took}, until {end}",
-    "must have an owner": "{holder} had to own queue {queue_id} of {broker_topic}, but no consumer of {who} owned the "
-    "queue {until}",
+    "promised to stay": "{namesrv} changed the address of the master of {broker} from {at} on, last at {end}: "
+    "{masters}",
+    "promised to last": "{namesrv} listed {broker} as writable {until}, though an operator had wiped the permission",
+    "promised to poll": "{a_client} began no route poll for {took}, until {end}",
+    "must have an owner": "{consumer} had to own queue {queue_id} of {broker+topic}, but no member of {group} owned "
+    "the queue {until}",
     "must have one owner": _OWNED,
-    "must not come back": "{who} listed {broker_topic} again at {at} for {took}, but {broker} had not registered again",
-    "must not use": "{who} sent to or pulled from {broker_topic} at {at}, {took} after {broker} was lost or left "
-    "{who}'s routes",
-    "committed at a slave": "{who} committed to slave {broker} until {end}, {took} after {who}'s route had the master",
-    "lasts as long as set": "{who} put off the next pull of a queue for {took}, not for the time that is set for this "
-    "reason ({reason}); recorded at the time {end}",
-    "pulls what it took": "{who} pulled a queue for the first time {took} after {who} had taken the queue, at {end}",
-    "registers where its list says": "{who} registered with {server} until {end}, though {who}'s list had no {server}",
-    "isolates as long as set": "{who} isolated a broker (sendLatencyFaultEnable) for {took}, until {end}",
-    "must have left": "{who} kept {server} as NameServer until {end}, {took} after {server} was lost (or {who} had "
-    "chosen {server}, if later)",
-    "must have left the removed": "{who} kept {server} as NameServer until {end}, {took} after the address server had "
-    "removed {server} (or {who} had chosen {server}, if later)",
-    _RECOVERED: "{who} had no successful {operation} before {end}, {took}{since}",
+    "must not come back": "{namesrv} listed {broker+topic} again at {at} for {took} without {broker}'s registration",
+    "must not use": "{a_client} sent to or pulled from {broker+topic} at {at}, {took} after {broker} became "
+    "unreachable or disappeared from {a_client}'s routes",
+    "committed at a slave": "{consumer} committed to slave {broker} until {end}, {took} after {consumer}'s route had "
+    "the master",
+    "lasts as long as set": "{consumer} put off the next pull of a queue for {took}, not for the time that is set for "
+    "this reason ({reason}); recorded at the time {end}",
+    "pulls what it took": "{consumer} first pulled a queue {took} after {consumer} had taken the queue, at {end}",
+    "registers where its list says": "{a_broker} registered with {server} until {end}, though {a_broker}'s list had no "
+    "{server}",
+    "isolates as long as set": "{producer} isolated a broker (sendLatencyFaultEnable) for {took}, until {end}",
+    "must have left": "{a_client} kept {server} as NameServer until {end}, {took} after {server} became unreachable "
+    "(or {a_client} had chosen {server}, if later)",
+    "must have left the removed": "{a_client} kept {server} as NameServer until {end}, {took} after the address "
+    "server had removed {server} (or {a_client} had chosen {server}, if later)",
+    _RECOVERED: "{a_client} had no successful {operation} before {end}, {took}{since}",
 }
-_ACTS: Mapping[str, str] = {
-    # tables, and what NameServers answer
-    "code 17 while stopping": "{who}, while shutting down, answered code 17 for {topic}, but {who}'s table had {topic}",
-    "order configuration": "{who} sent {client} an order configuration{of_topic}; {who}'s orderMessageEnable is false",
-    "unlike its table": "{who}'s answer to {client}'s look-up{of_topic} was not the route in {who}'s own table",
-    "not the broker's address": "{who} sent {client} a route{of_topic} with an address or id that its broker never had",
-    "unlike registered": "{who} sent {client} a route{of_topic} with queues or permissions that no broker registered",
-    "unreadable": "{who} sent {client} a route{of_topic} that {client} could not read",
-    "must hold": "{who} did not list {broker_topic}",
-    "must register": "{broker} did not register with {who}, so {who} did not list {broker_topic}",
-    "must not be dropped": "{who} dropped {broker}, which {who} had to keep",
-    "dropped too soon": "{who} dropped {broker} too soon",
-    "must hold an acknowledged broker": "{who} acknowledged {broker}'s registration, but did not list {broker_topic}",
-    "not as registered": "{who} listed {broker_topic} with other queues or permissions than the broker had registered",
-    "another slave acts": "{who} listed a slave of {broker_topic} as acting master, though the master or a slave with "
-    "a smaller id was there",
-    "no broker has this name": "{who} listed {broker_topic}, but no broker has the name {broker}",
-    "must be gone": "{who} listed an address of {broker_topic}, though the address was no longer registered",
-    "must be there": "{who} did not list an address of {broker_topic}, though the address was registered",
-    "under two ids": "{who} listed one address of {broker_topic} under two broker ids",
-    "registered by nobody": "{who} listed {broker_topic} with an address or id that no broker of this name registered",
-    "queues of an old version": "{who} took queues of {broker_topic} from a registration of an unchanged "
-    "dataVersion{details}",
-    "queues of a slave": "{who} took queues of {broker_topic} from a slave's registration",
-    "address of an old version": "{who} took an address of {broker_topic} with an older stateVersion{details}",
-    "keeps topics over a restart": "{who} restarted, and then lacked {topic}, or the queues or permission of {topic}",
-    "changes its version": "{who} raised its dataVersion, though no topic of {who} had changed",
-    "keeps its version": "{who} registered an older dataVersion after a restart than before the restart",
-    "compares data versions": "{who} answered wrongly whether the data version of {broker} has changed "
-    "(QUERY_DATA_VERSION)",
-    "tells the smallest id": "{who} told brokers of {broker} a wrong smallest broker id, or did not tell them (905)",
-    "counts topics": "{who} answered wipeWritePerm or addWritePerm for {broker} with a wrong number of topics",
-    "accepts registrations": "{who} refused a registration of {broker} without a reason",
-    "refuses a single topic": "{who} accepted the first registration of {broker}, though the registration had 1 topic",
-    "queues without an address": "{who} listed queues of {broker_topic}, but no address of {broker}",
-    "answers a slave its master": "{who} answered a registration of the slave {slave} without the master's address, or "
-    "with a wrong address",
-    "copies from its master": "{who} did not copy the commit log of {broker}, which NameServers named as the master",
-    "two masters": "two brokers registered with {who} as master of {broker} during the same time",
-    "without a master": "{who} listed no living master of {broker_topic}",
-    "a client without its master": "{who} had no route with a living master of {broker_topic}",
-    "id -1 for too long": "{who} listed {broker_topic} with brokerId -1 for longer than an election takes",
-    "writable without a master": "{who} listed {broker_topic} as writable, though {broker} had no master",
-    "registered": "{who} listed broker {named} wrongly, or not at all, after somebody had registered {named} by "
-    "hand (action {action})",
-    "unregistered": "{who} listed broker {named} after somebody had unregistered {named} by hand (action {action})",
-    "permission": "{who} did not list broker {named} with the permission that somebody had set by hand (action "
-    "{action})",
-    "deleted": "{who} listed topic {topic} after somebody had deleted {topic} by hand (action {action})",
-    "spared": "{who} removed more of {named} from the table than somebody had named by hand (action {action})",
-    "one queue for a group": "{who} gave {topic}, a group's retry or dead-letter topic, more or less than 1 queue",
-    "makes a retry topic": "{who} did not create {topic} at once when {who} read a heartbeat of a member of the group",
-    "answered before it serves": "{who} did not answer a look-up of {client} with code 1 during waitSecondsForService",
-    "refuses forbidden requests": "{who} accepted {request} that the permission or queues of {topic} at {who} forbid",
-    "refuses with its code": "{who} refused {request} of {topic} with another code than RocketMQ's brokers",
-    "takes messages for its queues": "{who} refused sends to queues that {topic} had at {who}",
-    "waits for a slave that is there": "{who} answered sends with code 12 (FLUSH_SLAVE_TIMEOUT), though no slave ran",
-    "takes what it is sent": "{who} refused sends with code 14 (SERVICE_NOT_AVAILABLE), though {who} was a master",
-    "refuses messages while its disk is full": "{who} stored messages though its disk was full",
-    "comes back": "{who} had topic {topic} again after somebody had deleted {topic} by hand (action {action})",
-    "the broker's topic": "{who} did not have topic {topic} with the queues or permission that somebody had set by "
-    "hand (action {action})",
-    "the broker's deleted topic": "{who} still had topic {topic} after somebody had deleted {topic} by hand "
-    "(action {action})",
-    # a client's routes, and its NameServer
-    "takes the answered route": "{who} did not use at once the route of {topic} with which {server} had answered",
-    "sticky": "{who} changed (or connected again) to {server}, but the NameServer that {who} had chosen had not failed",
-    "takes the list": "{who} did not take the new list of NameServers from the address server in time",
-    "keeps the list": "{who} took a fetched list of the same NameServers in another order for a new list",
-    "in order": "{who} chose {server}, which is not the next NameServer of {who}'s list{because}",
-    "start": "{who} first chose {server}, an entry with which {who}'s client profile does not begin",
-    "every request": "{who} asked {server} without a new choice, though {who} must choose at every request",
-    "moves on": "{who} asked or connected to {server} again after a failure, without choosing the next NameServer",
-    "dials the chosen": "{who} connected to NameServer {server}, but had not chosen {server} since {who}'s start",
-    "in time": "{who}'s call to NameServer {server} took longer than all tries of one call may take together",
-    "attempts": "{who} tried fewer NameServers than one call must try before the call fails",
-    "no more attempts": "{who} tried one more NameServer in a call than the call was allowed to try",
-    "answers are final": "{who} tried again after {server} had answered",
-    "first choices uniform": "{who} did not choose each NameServer equally often as the first NameServer",
-    "shuffled": "{who} chose {server} from a list that is not a permutation of the NameServers configured for {who}",
-    "shuffled evenly": "{who} and other clients shuffled their list of NameServers into the same order too often",
-    # messages, queues and offsets
-    "read by nobody": "{unread} of {broker_topic}",
-    "refused to its readers": "{holder} refused pulls of {who} from a queue of {broker_topic}{details}",
-    "not used in turn": "{who} sent to a queue of {broker_topic} more or less often than round-robin allows",
-    "out of its route": "{who} sent to a queue of {broker_topic} that {who}'s route lacks, or forbids to write",
-    "takes its own share": "{who} took other queues of {broker_topic} in a rebalance than {who}'s share{because}",
-    "first answered": "{broker} answered {who} an offset above 0, not 0, for a queue of {topic} for which the "
-    "group had committed no offset",
-    "answered no offset": "{broker} answered {who} that the group has no offset of a queue of {topic}, instead of 0",
-    "first taken": "{who} began to read a queue of {broker_topic} beyond offset 0, though the group had committed no "
-    "offset",
-    "not received": "{who} did not receive an acknowledged message of {broker_topic} in time{because}",
-    "late": "{who} received a message of {broker_topic} late{because}",
-    "before its delay was over": "{broker} gave {who} a delayed message of {topic} too early{because}",
-    "not as it was given": "{who} sent {broker_topic} a message that differs from the message passed to send()",
-    "not as it was sent": "{broker} gave {who} a message of {topic} that differs from the sent message",
-    "acknowledged without a slave": "{broker} (SYNC_MASTER) acknowledged {who}'s message ({topic}), which no slave has",
-    "sent back after success": "{who} sent back a message of {broker_topic} that the listener of {who} had consumed",
-    "received twice without a rebalance": "{who} received a message of {broker_topic} twice while {who} had the queue",
-    "committed, never received": "{who} committed beyond a message of {broker_topic} that the group never received",
-    "received without the queue": "{who} received a message of {broker_topic} after {who} had given the queue up",
-    "received again": "{who} received a message of {broker_topic} again, though no rebalance or fault explains this",
-    "queue taken at unknown time": "{who} received a message of {broker_topic} again; no row says when {who} took the "
-    "queue",
-    "lost": "{broker} lost a message of {topic} that {broker} had acknowledged to {who}",
-    "not read": "no consumer received a message of {who} ({broker_topic}), and the queue's final read is incomplete",
-    "forgotten at a start": "{who} lost, at a restart, a message of {topic} that {who} had acknowledged to {client}",
-    "committed past": "{who} committed an offset beyond a message of {broker_topic} that the group never received",
-    "committed before receipt": "{who} committed beyond a message of {broker_topic} before the group received the "
-    "message",
-    "committed past too early": "{who} committed beyond a message of {broker_topic} before the group received the "
-    "message",
-    "committed late": "{who} consumed a message of {broker_topic}, and committed the message's offset too late",
-    "consumed, and not committed": "{who} consumed a message of {broker_topic} and did not commit the message's offset",
-    "committed without the queue": "{who} committed for a queue of {broker_topic} after {who} had given the queue up",
-    "committed after unregistering": "{who} unregistered, and then committed an offset for a queue of {broker_topic}",
-    "given up without a commit": "{who} gave up a queue of {broker_topic}, and had not committed the offset of each "
-    "consumed message",
-    "set back by a pull": "{broker} set {who}'s committed offset ({topic}) back when {broker} answered a held pull",
-    "went back": "{who} committed a lower offset for a queue of {broker_topic} than had been committed before",
-    "began without an answer": "{who} began to read a queue of {broker_topic}, but {who}'s offset query had no answer",
-    "began at a wrong offset": "{who} began to read a queue of {broker_topic} at another offset than the broker had "
-    "answered",
-    "answered a higher offset": "{who} answered {client} with a higher offset{of_topic} than was committed{details}",
-    "answered a lower offset": "{who} answered {client} with a lower offset{of_topic} than had been committed",
-    "lost its own offset": "{who} (broadcasting) lost {who}'s stored offset of a queue of {broker_topic}{details}",
-    "did not keep a committed offset": "{who} did not keep an offset{of_topic} that was committed{details}",
-    "broadcast offsets at a broker": "{who} committed offsets to a broker, which broadcasting consumers must not do",
-    # sends and pulls
-    "failed in a quiet time": "{who} had failed operations though no fault or recovery was in progress{because}",
+_OTHERS: Mapping[str, str] = {
+    "two masters": "two brokers registered with {namesrv} as master of {broker} at the same time",
+    "the broker's topic": "topic {topic} was missing at {a_broker}, or had other queues or another permission than "
+    "somebody had set by hand (action {action})",
+    "read by nobody": "{unread} of {broker+topic}",
+    "refused to its readers": "{serving_broker} refused {group}'s pulls from a queue of {broker+topic}{details}",
+    "not read": "no consumer received a message of {producer} ({broker+topic}); the queue's final read is incomplete",
+    "failed in a quiet time": "operations of {a_client} failed though no fault or recovery was in progress{because}",
     "below the scenario's availability_floor": "Too few operations of clients succeeded{details}",
-    "unasked": "{server} sent {who} a response that {who} had not asked for, or a second response to one request",
-    "two messages at one offset": "{broker} acknowledged a message of {who} at the offset of another message ({topic})",
-    "acknowledged a wrong offset": "{broker} acknowledged a message at an offset where {broker} did not store the "
-    "message",
-    "answered a wrong first offset": "{broker} sent {who} a wrong minOffset of a queue ({topic}){details}",
-    "answered a wrong end": "{broker} sent {who} a wrong maxOffset of a queue ({topic}){details}",
-    "answered too many messages": "{broker} sent {who} more messages than asked for ({topic}){details}",
-    "answered too few messages": "{broker} sent {who} fewer messages than {broker} had and than {who} had asked for "
-    "({topic}){details}",
-    "answered a pull too soon": "{broker} did not hold a pull of {who} ({topic}) as long as the pull asked{details}",
-    "unordered answer": "{broker} sent {who} a message twice, unordered or below the asked offset ({topic}){details}",
-    "code 20 for 19": "{broker} answered a pull of {who} at a queue's end ({topic}) with code 20 "
-    "(PULL_RETRY_IMMEDIATELY), not 19 (PULL_NOT_FOUND){details}",
-    "answered a wrong next offset": "{broker} sent {who} a wrong nextBeginOffset of a queue ({topic}){details}",
-    "pulled from a slave": "{who} pulled from slave {slave}, though {who}'s route had the master, and no broker had "
-    "suggested the slave",
-    "suggested a slave": "{who} told a consumer to pull from slave {slave}, though the consumer's route had the master",
-    "sent to an unwritable queue": "{who} sent to a queue of {broker} that {who}'s route lacks, or forbids to write",
-    "sent to a wrong queue": "{who} sent to a queue of {broker} that was not the next queue of {who}'s round-robin",
-    "tried again though stored": "{who} sent a message to {broker} again, though a broker had answered that the "
-    "message was stored",
-    "tried again on the same broker": "{who} sent a message again to {broker}, where the try before had failed",
-    "reported as sent wrongly": "{who} reported a send to {broker} as sent, though no broker had acknowledged a try",
-    "one try too many": "{who} sent a message again, to {broker}, after all 1 + retryTimesWhenSendFailed tries",
-    "selected, and tried again": "{who} sent a message again, to {broker}, though a MessageQueueSelector had selected "
-    "the message's queue",
-    "tried again after a final answer": "{who} sent a message again, to {broker}, after a response code that allows no "
-    "retry",
-    "acknowledged in another queue": "{who} sent a message to one queue of {broker}; {broker} acknowledged the message "
-    "in another queue",
-    "sent to a slave": "{who} sent a message to the slave {slave}, which {who}'s routes never named as a master",
-    "not isolated": "{who} did not isolate {broker} (latencyMax), though a try at {broker} had failed or was slow",
-    "sent to an isolated broker": "{who} sent to {broker}, isolated by {who}, while another broker was available",
-    "not its key's queue": "{who} sent messages of a sharding key to a queue of {broker_topic}, not to the key's queue",
-    "given up without a try": "{who} gave up a send without a try, though {who} had a route and time left",
-    "given up too soon": "{who} gave up a send after a failed try at {broker}, though a retry and time were left",
-    "tried again after its time-out": "{who} sent a message again, to {broker}, after the send's sendMsgTimeout had "
-    "passed",
-    # timers
-    "heartbeats everywhere": "{who} sent {server} no heartbeat (904) in a round, which must reach every NameServer",
-    "begins at all NameServers at once": "{who} did not begin the {task} at all NameServers at once",
-    "answers pulls": "{who} did not answer pulls of {client} before the pulls timed out",
-    "refuses strangers": "{who} knew no member of a group, but did not refuse pulls of {client} (code 24)",
-    "refuses without members": "{who} answered GET_CONSUMER_LIST_BY_GROUP (38) with an empty list, not with code 1",
-    "newest subscription": "{who} refused pulls of {client} (code 25), but a heartbeat had brought that subscription",
-    "lists its members": "{who} listed other members of a group than the members whose heartbeats {who} had read",
-    "registers at its start": "{who} did not begin to register at once when {who} had started",
-    "registers changes at once": "{who} did not begin at once to register a changed topic, permission or brokerId",
-    "registers as answered": "{who} did not register at once after a NameServer had answered that {who}'s data version "
-    "has changed, or had not answered",
-    "takes no longer than the round's calls": "{who} took longer for a round of {task} than all calls of the round may "
-    "take together",
-    "times out when set": "{who}'s {time_out} did not come at the configured time",
-    "ends by its time-out": "{who} did not give up a {call} after the time-out of the {call}",
-    "closes only idle channels": "{who} closed a peer's channel that had not been idle for long enough{nodes}",
-    "closes channels of dropped peers": "{who} read from the channel of a silent peer after {who} had dropped the peer",
-    "forgets killed clients": "{who} kept a client in {who}'s groups after the client had been killed",
-    "forgets clients that left": "{who} kept a client whose channel had ended, or that had unregistered",
-    "closes channels of time-outs": "{who} did not at once close the {channel}",
-    "ends with its channel": "{who} went on waiting for an answer after the channel to the broker had ended{nodes}",
-    "ends isolations in time": "{who} used an isolated broker before the isolation ended, or too long after its end",
-    "unregisters everywhere": "{who} did not {task} at every server when {who} stopped",
-    "forgets unregistered clients": "{who} still had a client as member of a group after the client had unregistered",
-    "asks for every topic": "{who} left a topic out of a round of {task}",
-    "knows its group": "{who} refused pulls of {client} (code 24), but a member's heartbeat to {who} named the topic",
-    "names all topics": "{who} left a topic of {who}'s group out of {request}",
-    "names its group": "{who} left {who}'s group out of {request}",
-    "has its clientId": "{who} sent in {request} another clientId than {who}'s own{details}",
-    "has its own clientId": "{who} had the clientId of another client{details}",
-    "has its message model": "{who} sent in {request} another message model than {who}'s own{details}",
-    "has its expression": "{who} sent in {request} another subscription expression than {who}'s own{details}",
-    "has a new subVersion": "{who} sent an unchanged subVersion in {request} after {who}'s queues of the topic changed",
-    "asks for pullBatchSize": "{who} asked in a {request} for another number of messages than pullBatchSize{details}",
-    "asks to be held": "{who} asked in a {request} to be held for another time than 15,000 ms "
-    "(BROKER_SUSPEND_MAX_TIME_MILLIS){details}",
-    "heartbeats reach every broker": "{who} left brokers of {who}'s routes out of rounds of heartbeats{nodes}",
-    "heartbeats at new queues": "{who} did not send a heartbeat to a broker when {who}'s queues had changed{nodes}",
-    "connects to routed brokers": "{who} connected to a broker that none of {who}'s routes names{nodes}",
-    "closes after time-outs only": "{who} closed a broker's channel, but no call on the channel had timed out{nodes}",
-    "keeps channels open": "{who} closed a channel to a broker, though clientCloseSocketIfTimeout is false{nodes}",
-    "heartbeats to masters only": "{who}, which has no consumer, sent a {request} to a slave",
-    "asks a random broker": "{who} asked {broker} for the group's members more often than chance explains{details}",
-    "shares by listed members": "{who} divided queues in a round of {task}, but no broker had listed the members",
-    "unregisters after its queues": "{who} unregistered before {who} had given up all queues and committed the offsets",
-    "stops a poll without an answer": "{who} continued a round of {task} after a look-up without an answer",
-    "heartbeats to routed brokers": "{who} sent a {request} to a broker that none of {who}'s routes names{nodes}",
-    "drops only lost queues": "{who} dropped a queue that was still in {who}'s share",
-    "looks up at polls only": "{who} looked up a topic between two polls, though {who} had a route of the topic",
-    "kept after code 17": "{who} dropped {who}'s route of {topic} when a NameServer answered code 17",
-    "woken by a change of members": "{who} ran {task} early, though no broker had reported a change of group members "
-    "since the last {task}",
-    "rebalances at changes": "{who} did not run {task} at once when a broker reported a change of group members",
-    "reports a change at once": "{who} did not tell a member of a group at once that the group's members had changed",
-    "reports changes of members only": "{who} reported a change of a group's members, but the members had not changed",
-    "wakes held pulls at once": "{who} did not answer a {call} at once when a message arrived",
-    "answers pulls at the check": "{who} did not answer a {call} at the first check after suspendTimeoutMillis",
-    "120 s after a heartbeat": "{who} did not drop a client 120 to 130 s after the client's last heartbeat",
+    "unasked": "{server} sent {a_client} a response that no request of {a_client} had asked for, or a second response",
 }
+_SERVING_BROKER: Mapping[str, str] = {
+    "must register": "did not register with {namesrv}, so {namesrv} did not list {broker+topic}",
+    "first answered": "answered {consumer} an offset above 0, not 0, for a queue of topic {topic} for which the group "
+    "had committed no offset",
+    "answered no offset": "answered {consumer} that the group has no offset of a queue of topic {topic}, instead of 0",
+    "before its delay was over": "delivered a delayed message of topic {topic} to {consumer} too early{because}",
+    "not as it was sent": "delivered to {consumer} a message of topic {topic} that differs from the sent message",
+    "acknowledged without a slave": "(SYNC_MASTER) acknowledged a message of {producer} ({topic}), which no slave has",
+    "lost": "lost a message of topic {topic} that {broker} had acknowledged to {producer}",
+    "set back by a pull": "set {consumer}'s committed offset (topic {topic}) back when {broker} answered a held pull",
+    "two messages at one offset": "acknowledged a message of {producer} at another message's offset (topic {topic})",
+    "acknowledged a wrong offset": "acknowledged a message at an offset where {broker} stored no such message",
+    "answered a wrong first offset": "sent {consumer} a wrong minOffset of a queue (topic {topic}){details}",
+    "answered a wrong end": "sent {consumer} a wrong maxOffset of a queue (topic {topic}){details}",
+    "answered too many messages": "sent {consumer} more messages than {consumer} asked for (topic {topic}){details}",
+    "answered too few messages": "sent {consumer} fewer messages than {broker} had and than {consumer} had asked for "
+    "(topic {topic}){details}",
+    "answered a pull too soon": "did not hold a pull of {consumer} (topic {topic}) as long as the pull asked{details}",
+    "unordered answer": "sent {consumer} a message twice, unordered or below the asked offset (topic {topic}){details}",
+    "code 20 for 19": "answered a pull of {consumer} at a queue's end (topic {topic}) with code 20 "
+    "(PULL_RETRY_IMMEDIATELY), not 19 (PULL_NOT_FOUND){details}",
+    "answered a wrong next offset": "sent {consumer} a wrong nextBeginOffset of a queue (topic {topic}){details}",
+}
+_NAME_SERVER: Mapping[str, str] = {
+    "code 17 while stopping": "answered code 17 for topic {topic} while shutting down, though the table had the topic",
+    "order configuration": "sent {client} an order configuration{of_topic}, though orderMessageEnable is false",
+    "unlike its table": "answered {client}'s look-up{of_topic} with another route than the route in {namesrv}'s table",
+    "not the broker's address": "sent {client} a route{of_topic} with an address or id that its broker never had",
+    "unlike registered": "sent {client} a route{of_topic} with queues or permissions that no broker registered",
+    "unreadable": "sent {client} a route{of_topic} that {client} could not read",
+    "must hold": "did not list {broker+topic}",
+    "must not be dropped": "dropped {broker}, which {namesrv} had to keep",
+    "dropped too soon": "dropped {broker} too soon",
+    "must hold an acknowledged broker": "acknowledged {broker}'s registration, but did not list {broker+topic}",
+    "not as registered": "listed {broker+topic} with other queues or permissions than the broker had registered",
+    "another slave acts": "listed a slave of {broker+topic} as acting master, though a smaller brokerId was registered",
+    "no broker has this name": "listed {broker+topic}, but no broker has the name {broker}",
+    "must be gone": "listed an address of {broker+topic}, though the address was no longer registered",
+    "must be there": "did not list an address of {broker+topic}, though the address was registered",
+    "under two ids": "listed one address of {broker+topic} under two broker ids",
+    "registered by nobody": "listed {broker+topic} with an address or id that no broker of this name registered",
+    "queues of an old version": "took queues of {broker+topic}, though dataVersion was unchanged{details}",
+    "queues of a slave": "took queues of {broker+topic} from a slave's registration",
+    "address of an old version": "took an address of {broker+topic} with an older stateVersion{details}",
+    "compares data versions": "answered wrongly whether the data version of {broker} has changed (QUERY_DATA_VERSION)",
+    "tells the smallest id": "sent brokers of {broker} a wrong smallest broker id, or no smallest broker id (905)",
+    "counts topics": "answered wipeWritePerm or addWritePerm for {broker} with a wrong number of topics",
+    "accepts registrations": "refused a registration of {broker} without a reason",
+    "refuses a single topic": "accepted the first registration of {broker}, though the registration had 1 topic",
+    "queues without an address": "listed queues of {broker+topic}, but no address of {broker}",
+    "answers a slave its master": "answered slave {slave}'s registration without the right address of the master",
+    "without a master": "listed no living master of {broker+topic}",
+    "id -1 for too long": "listed {broker+topic} with brokerId -1 (no master yet) for longer than an election takes",
+    "writable without a master": "listed {broker+topic} as writable, though {broker} had no master",
+    "registered": "listed {named_broker} wrongly, or not at all, after somebody had registered {named_broker} by hand "
+    "(action {action})",
+    "unregistered": "listed {named_broker} after somebody had unregistered {named_broker} by hand (action {action})",
+    "permission": "did not list {named_broker} with the permission that somebody had set by hand (action {action})",
+    "deleted": "listed topic {topic} after somebody had deleted {topic} by hand (action {action})",
+    "spared": "removed more of {broker_or_topic} than somebody had removed by hand (action {action})",
+    "answered before it serves": "did not answer a look-up of {client} with code 1 during waitSecondsForService",
+}
+_BROKER: Mapping[str, str] = {
+    "keeps topics over a restart": "restarted, and then lacked topic {topic}, or the topic's queues or permission",
+    "changes its version": "raised its dataVersion, though no topic of {a_broker} had changed",
+    "keeps its version": "registered an older dataVersion after a restart than before the restart",
+    "copies from its master": "did not copy the commit log of {broker}, though NameServers named {broker} as master",
+    "one queue for a group": "gave {topic}, a group's retry or dead-letter topic, more or less than 1 queue",
+    "makes a retry topic": "read a member's heartbeat, and did not create the group's retry topic {topic} at once",
+    "refuses forbidden requests": "accepted {requests} that the permission or queues of {topic} at {a_broker} forbid",
+    "refuses with its code": "refused {requests} of topic {topic} with another code than RocketMQ's brokers",
+    "takes messages for its queues": "refused sends to queues that topic {topic} had at {a_broker}",
+    "waits for a slave that is there": "answered sends with code 12 (FLUSH_SLAVE_TIMEOUT), though no slave ran",
+    "takes what it is sent": "refused sends with code 14 (SERVICE_NOT_AVAILABLE), though {a_broker} was a master",
+    "refuses messages while its disk is full": "stored messages though the disk of {a_broker} was full",
+    "comes back": "had topic {topic} again after somebody had deleted {topic} by hand (action {action})",
+    "the broker's deleted topic": "still had topic {topic} after somebody deleted {topic} by hand (action {action})",
+    "forgotten at a start": "lost, at a restart, a message of topic {topic} acknowledged to {client}",
+    "answered a higher offset": "answered {client} with a higher offset{of_topic} than was committed{details}",
+    "answered a lower offset": "answered {client} with a lower offset{of_topic} than had been committed",
+    "did not keep a committed offset": "did not keep an offset{of_topic} that was committed{details}",
+    "suggested a slave": "told a consumer to pull from slave {slave}, though the consumer's route had the master",
+    "heartbeats everywhere": "sent {server} no heartbeat (904) in a round, which must reach every NameServer",
+    "begins at all NameServers at once": "did not begin the registration at all NameServers at the same time",
+    "answers pulls": "did not answer pulls of {client} before the pulls timed out",
+    "refuses strangers": "knew no member of {client}'s group, but did not refuse pulls of {client} with code 24",
+    "refuses without members": "answered GET_CONSUMER_LIST_BY_GROUP (38) with an empty list, not with code 1",
+    "newest subscription": "refused pulls of {client} with code 25, but a heartbeat had brought that subscription",
+    "lists its members": "listed other members of a group than the members whose heartbeats {a_broker} had read",
+    "registers at its start": "did not begin to register at once when {a_broker} had started",
+    "registers changes at once": "did not begin at once to register a changed topic, permission or brokerId",
+    "registers as answered": "did not register at once when a NameServer had answered that {a_broker}'s data version "
+    "has changed, or when a NameServer had not answered the query",
+    "forgets killed clients": "kept a client in {a_broker}'s groups after the client had been killed",
+    "forgets clients that left": "kept a client whose channel had ended, or that had unregistered",
+    "forgets unregistered clients": "still had a client as member of a group after the client had unregistered",
+    "knows its group": "refused pulls of {client} with code 24, but a member's heartbeat to {a_broker} named the topic",
+    "reports a change at once": "did not tell a member of a group at once that the group's members had changed",
+    "reports changes of members only": "reported a change of a group's members, but the members had not changed",
+    "wakes held pulls at once": "did not answer a long poll at once when a message arrived",
+    "answers pulls at the check": "did not answer a long poll at the first check after suspendTimeoutMillis",
+    "120 s after a heartbeat": "did not drop a client 120 to 130 s after the client's last heartbeat",
+}
+_CLIENT: Mapping[str, str] = {
+    "a client without its master": "had no route with a living master of {broker+topic}",
+    "takes the answered route": "did not use at once the route of topic {topic} with which {server} had answered",
+    "sticky": "changed (or connected again) to {server}, but the NameServer that {a_client} had chosen had not failed",
+    "takes the list": "did not take the new list of NameServers from the address server in time",
+    "keeps the list": "treated a fetched list of the same NameServers in another order as a new list",
+    "in order": "chose {server}, which is not the next NameServer of {a_client}'s list{because}",
+    "start": "first chose {server}, an entry of the list with which {a_client}'s client profile does not begin",
+    "every request": "asked {server} without a new choice, though {a_client} must choose at every request",
+    "moves on": "asked or connected to {server} again after a failure, without choosing the next NameServer",
+    "dials the chosen": "connected to NameServer {server}, but had not chosen {server} since {a_client}'s start",
+    "in time": "had a call to NameServer {server} that took longer than all tries of one call may take together",
+    "attempts": "tried fewer NameServers than one call must try before the call fails",
+    "no more attempts": "tried one more NameServer in a call than the call was allowed to try",
+    "answers are final": "sent a request again after {server} had answered the request",
+    "first choices uniform": "did not choose each NameServer equally often as the first NameServer",
+    "shuffled": "chose {server} from a list that is not a permutation of the NameServers configured for {a_client}",
+    "shuffled evenly": "and other clients shuffled their list of NameServers into the same order too often",
+    "closes channels of time-outs": "did not close a channel at once when a call on the channel timed out",
+    "ends with its channel": "waited for a broker's answer after the channel to the broker had ended{which_brokers}",
+    "asks for every topic": "did not look up one of {a_client}'s topics in a round of {task}",
+    "names its group": "left {a_client}'s group out of a heartbeat",
+    "has its clientId": "sent in a heartbeat another clientId than {a_client}'s own{details}",
+    "has its own clientId": "had the clientId of another client{details}",
+    "heartbeats reach every broker": "left brokers of {a_client}'s routes out of rounds of heartbeats{which_brokers}",
+    "heartbeats at new queues": "sent a broker no heartbeat when {a_client}'s queues had changed{which_brokers}",
+    "connects to routed brokers": "connected to a broker that none of {a_client}'s routes names{which_brokers}",
+    "closes after time-outs only": "closed a broker's channel, but no call on the channel had timed out{which_brokers}",
+    "keeps channels open": "closed a channel to a broker, though clientCloseSocketIfTimeout is false{which_brokers}",
+    "stops a poll without an answer": "continued a round of {task} after a look-up without an answer",
+    "heartbeats to routed brokers": "sent a heartbeat to a broker that is not in {a_client}'s routes{which_brokers}",
+    "looks up at polls only": "looked up a topic between two polls, though {a_client} had a route of the topic",
+    "kept after code 17": "dropped {a_client}'s route of topic {topic} when a NameServer answered code 17",
+}
+_CONSUMER: Mapping[str, str] = {
+    "takes its own share": "took other queues of {broker+topic} in a rebalance than {consumer}'s share{because}",
+    "first taken": "began to read a queue of {broker+topic} beyond offset 0, though the group had committed no offset",
+    "not received": "did not receive an acknowledged message of {broker+topic} in time{because}",
+    "late": "received a message of {broker+topic} late{because}",
+    "sent back after success": "sent back a message of {broker+topic} after {consumer}'s listener had consumed the "
+    "message successfully",
+    "received twice without a rebalance": "received a message of {broker+topic} twice while {consumer} owned the queue",
+    "committed, never received": "committed beyond a message of {broker+topic} that the group never received",
+    "received without the queue": "received a message of {broker+topic} after {consumer} had given up the queue",
+    "received again": "received a message of {broker+topic} again, though no rebalance or fault explains this",
+    "queue taken at unknown time": "received a message of {broker+topic} again; the history does not say when "
+    "{consumer} took the queue",
+    "committed past": "committed an offset beyond a message of {broker+topic} that the group never received",
+    "committed before receipt": "committed beyond a message of {broker+topic} before the group received the message",
+    "committed past too early": "committed beyond a message of {broker+topic} before the group received the message",
+    "committed late": "consumed a message of {broker+topic}, and committed the message's offset too late",
+    "consumed, and not committed": "consumed a message of {broker+topic} and never committed the message's offset",
+    "committed without the queue": "committed for a queue of {broker+topic} after {consumer} had given up the queue",
+    "committed after unregistering": "unregistered, and then committed an offset for a queue of {broker+topic}",
+    "given up without a commit": "gave up a queue of {broker+topic} without a commit of all consumed messages' offsets",
+    "went back": "committed a lower offset for a queue of {broker+topic} than had been committed before",
+    "began without an answer": "began to read a queue of {broker+topic}, but {consumer}'s offset query had no answer",
+    "began at a wrong offset": "began to read a queue of {broker+topic} at another offset than the broker had answered",
+    "lost its own offset": "(broadcasting) lost the stored offset of a queue of {broker+topic}{details}",
+    "broadcast offsets at a broker": "committed offsets to a broker, which a broadcasting consumer must not do",
+    "pulled from a slave": "pulled from slave {slave}, though {consumer}'s route had the master, and no broker had "
+    "suggested the slave",
+    "names all topics": "left a topic of {consumer}'s group out of a heartbeat",
+    "has its message model": "sent in a heartbeat another message model than {consumer}'s own{details}",
+    "has its expression": "sent in a heartbeat another subscription expression than {consumer}'s own{details}",
+    "has a new subVersion": "sent an unchanged subVersion in a heartbeat after {consumer}'s queues had changed",
+    "asks for pullBatchSize": "asked in a pull for another number of messages than pullBatchSize{details}",
+    "asks to be held": "asked a broker to hold a pull for another time than 15,000 ms "
+    "(BROKER_SUSPEND_MAX_TIME_MILLIS){details}",
+    "asks a random broker": "asked {broker} for the group's members more often than chance explains{details}",
+    "shares by listed members": "divided queues in a rebalance, but no broker had listed the group's members",
+    "unregisters after its queues": "unregistered before {consumer} had given up all queues and committed the offsets",
+    "drops only lost queues": "dropped a queue that was still in {consumer}'s share",
+    "woken by a change of members": "rebalanced early, though no broker had reported a change of group members",
+    "rebalances at changes": "did not rebalance at once when a broker reported a change of group members",
+}
+_PRODUCER: Mapping[str, str] = {
+    "not used in turn": "sent to a queue of {broker+topic} more or less often than round-robin allows",
+    "out of its route": "sent to a queue of {broker+topic} that {producer}'s route lacks, or forbids to write",
+    "not as it was given": "sent {broker+topic} a message that differs from the message passed to send()",
+    "sent to an unwritable queue": "sent to a queue of {broker} that {producer}'s route lacks, or forbids to write",
+    "sent to a wrong queue": "sent to a queue of {broker} that was not the next queue of {producer}'s round-robin",
+    "tried again though stored": "sent a message to {broker} again, though a broker had acknowledged the message",
+    "tried again on the same broker": "sent a message again to {broker}, where the try before had failed",
+    "reported as sent wrongly": "reported a send to {broker} as sent, though no broker had acknowledged a try",
+    "one try too many": "sent a message again, to {broker}, after all 1 + retryTimesWhenSendFailed tries",
+    "selected, and tried again": "sent a message again, to {broker}, though a MessageQueueSelector chose the queue",
+    "tried again after a final answer": "sent a message again, to {broker}, after a response code that allows no retry",
+    "acknowledged in another queue": "sent a message to one queue of {broker}, but {broker} acknowledged another queue",
+    "sent to a slave": "sent a message to the slave {slave}, which {producer}'s routes never named as a master",
+    "not isolated": "did not isolate {broker} (latencyMax), though a try at {broker} had failed or was slow",
+    "sent to an isolated broker": "sent to {broker}, isolated by {producer}, while another broker was available",
+    "not its key's queue": "sent messages of a sharding key to a queue of {broker+topic}, not to the key's queue",
+    "given up without a try": "gave up a send without a try, though {producer} had a route and time left",
+    "given up too soon": "gave up a send after a failed try at {broker}, though a retry and time were left",
+    "tried again after its time-out": "sent a message again, to {broker}, after the send's sendMsgTimeout had passed",
+    "ends isolations in time": "used an isolated broker before the isolation ended, or too long after its end",
+    "heartbeats to masters only": "sent a heartbeat to a slave, though {producer} has no consumer",
+}
+_NODE: Mapping[str, str] = {
+    "takes no longer than the round's calls": "took longer for a round of {task} than all calls of the round may take",
+    "times out when set": "had a {time_out} at another time than configured",
+    "ends by its time-out": "went on with a {call} after the time-out of the {call}",
+    "closes only idle channels": "closed a peer's channel that had not been idle for long enough{which_peers}",
+    "closes channels of dropped peers": "read from the channel of a silent peer after {node} had dropped the peer",
+    "unregisters everywhere": "did not unregister at every server when {node} stopped",
+}
+_DID = {
+    "broker": _SERVING_BROKER,
+    "namesrv": _NAME_SERVER,
+    "a_broker": _BROKER,
+    "a_client": _CLIENT,
+    "consumer": _CONSUMER,
+    "producer": _PRODUCER,
+    "node": _NODE,
+}
+_ACTS = {**_OTHERS, **{kind: f"{{{who}}} {did}" for who, of in _DID.items() for kind, did in of.items()}}
 _OF_PATTERN: Mapping[str, str] = {
-    r"each .+": "{who} {ran}",
-    r"(un)?registers (.+)": "{who} {0}registered {1} (NameServer: {server})",
-    r"(code \d+)": "{who} answered {client}'s look-up of {topic} with {0}",
-    r"never used (in \d+ sends)": "{who} sent nothing to {broker_topic} {0}, though {who}'s route had {broker}",
-    r"stored (\d+ times) by (\d+) tries": "brokers stored a message {0} (one at {broker}), but the send had {1} tries",
-    r"sent (\d+ times) in (\d+) tries": "{who} sent a message {0} (one copy is at {broker}), but counted {1} tries",
-    r"(acknowledged|answered) (.+) late": "{who} {0} {1} late",
-    r"handed (delayed )?messages over late": "{who} delivered {0}messages late",
-    r"send out of order": "{broker} gave a later message of {who} the same or a lower offset than an earlier message "
-    "in the queue",
-    r"receipt out of order": "{who} gave the listener a message of {broker_topic} after a message with a higher offset",
+    r"each .+": "{node} {ran}",
+    r"(un)?registers (.+)": "{a_broker} {0}registered {1} (NameServer: {server})",
+    r"(code \d+)": "{namesrv} answered {client}'s look-up of topic {topic} with {0}",
+    r"never used (in \d+ sends)": "{producer} sent nothing to {broker+topic} {0}, though {producer}'s route had "
+    "{broker}",
+    r"stored (\d+ times) by (\d+) tries": "brokers stored a message {0} (once at {broker}), but the send had {1} tries",
+    r"sent (\d+ times) in (\d+) tries": "{producer} sent a message {0} (one copy: {broker}), but counted {1} tries",
+    r"(acknowledged|answered) (.+) late": "{node} {0} {1} late",
+    r"handed (delayed )?messages over late": "{a_broker} delivered {0}messages late",
+    r"send out of order": "{broker} gave a later message of {producer} the same or a lower offset than an earlier "
+    "message in the queue",
+    r"receipt out of order": "{consumer} gave the listener a message of {broker+topic} after a later message",
     r"(\S+ refused, .+)": "{0}",
 }
 """Kinds with a variable part, as patterns; `{0}` is the pattern's first group."""
@@ -331,8 +338,8 @@ def _act(e: Example, kind: str) -> str:
     because = f": {e.more['because']}" if e.more.get("because") else ""
     words = {
         **_names(e),
-        **dict.fromkeys(("because", "details", "nodes"), because),
-        "holder": holder,
+        **dict.fromkeys(("because", "details", "which_brokers", "which_peers"), because),
+        "serving_broker": holder,
         "ran": f"ran {e.what}" if e.too_early else f"did not run {e.what} on time",
         "unread": f"{holder} did not pull from {holder}'s queue" if holder else "no consumer pulled from a queue",
     }
@@ -368,8 +375,9 @@ def _when(e: Example) -> str:
 def _words(e: Example, from_ms: float, measured_ms: float) -> Mapping[str, object]:
     owners = [str(name) for name in e.more.get("clients") or ()]
     return {
-        **{name: e.more.get(name) for name in ("holder", "masters", "queue_id")},
         **_names(e),
+        **{name: e.more.get(name) for name in ("masters", "queue_id")},
+        "consumer": e.more.get("holder") or e.who,
         "because": f" ({because})" if (because := e.more.get("because")) else "",
         "at": seconds(from_ms),
         "end": seconds(from_ms if e.too_early else e.to_ms or from_ms),
@@ -383,13 +391,14 @@ def _words(e: Example, from_ms: float, measured_ms: float) -> Mapping[str, objec
 
 
 def _names(e: Example) -> Mapping[str, str]:
-    of_topic = f" of {e.topic}" if e.topic else ""
-    named = {"who": e.who, "topic": e.topic, "named": e.topic, "of_topic": of_topic, "broker_topic": _about(e)}
-    return named | dict.fromkeys(_OBJECTS, e.what)
+    named = {"of_topic": f" of topic {e.topic}" if e.topic else "", "broker+topic": _about(e)}
+    named |= dict.fromkeys(("topic", "named_broker", "broker_or_topic"), e.topic)
+    return named | dict.fromkeys(_SUBJECTS, e.who) | dict.fromkeys(_OBJECTS, e.what)
 
 
 def _about(e: Example) -> str:
-    return f"{e.what} ({e.topic})" if e.what and e.topic else e.what or e.topic
+    topic = f"topic {e.topic}" if e.topic else ""
+    return f"{e.what} ({topic})" if e.what and topic else e.what or topic
 
 
 def _until(e: Example, from_ms: float, measured_ms: float) -> str:

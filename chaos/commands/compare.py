@@ -15,8 +15,8 @@ from .options import WholeNumber, set_option
 @click.command()
 @click.argument("sides", nargs=-1, metavar="A [B]")
 @set_option
-@click.option("--set-a", "sets_a", multiple=True, metavar="KEY=VALUE", help="Like --set, but only for the runs of A.")
-@click.option("--set-b", "sets_b", multiple=True, metavar="KEY=VALUE", help="Like --set, but only for the runs of B.")
+@click.option("--set-a", "sets_a", multiple=True, metavar="KEY=VALUE", help="Like --set, but only for side A's runs.")
+@click.option("--set-b", "sets_b", multiple=True, metavar="KEY=VALUE", help="Like --set, but only for side B's runs.")
 @click.option("--runs", type=WholeNumber(1, 100), help="How many times to run each scenario, A and B (default: 5).")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder that keeps the new run folders (default: none).")
 @click.option("--seed", type=WholeNumber(min=0), help="Seed of the first run of A and of B (default: random).")
@@ -30,10 +30,10 @@ def compare(
     A and B are run folders, imports, folders that contain run folders or imports, or scenarios. `compare` runs a
     scenario on the virtual clock (`--runs` times), and two scenarios with the same seeds. Five runs on each side are
     enough for all metrics. `compare` reads a recorded run, but repeats the run if a setting is changed (`--set`). If B
-    is not given, both sides are A: one side has the changes of `--set-a`, the other side the changes of `--set-b`. The
-    output has the metrics of A and B, the measured registration periods, and the verdicts of each check. Further lines
-    say whether the routes at the end differ, and how the clients differ. Exit status: 0 no metric differs, 1 a metric
-    differs, 3 there are too few runs to decide a metric.
+    is not given, both sides run A: side A with the changes of `--set-a`, side B with the changes of `--set-b`. The
+    output has the metrics and the measured registration periods of both sides, each check's verdicts in the runs of
+    both sides, and the differences of the routes at the end and of the clients. Exit status: 0 no metric differs, 1 a
+    metric differs, 3 there are too few runs to decide a metric.
 
     \b
     nemesrv compare runs/before runs/after

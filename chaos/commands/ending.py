@@ -1,7 +1,7 @@
 """How a command ends: any exception becomes an exit status and one line for a person.
 
-Exit status: 0 VALID, 1 INVALID, 2 wrong input, 3 UNKNOWN, 4 harness failure; 129, 130, 143 after SIGHUP, Ctrl-C,
-SIGTERM.
+Exit status: 0 VALID, 1 INVALID, 2 a wrong argument or file, 3 UNKNOWN, 4 harness failure; 129, 130, 143 after SIGHUP,
+Ctrl-C, SIGTERM.
 """
 
 import errno

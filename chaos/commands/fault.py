@@ -37,7 +37,7 @@ CALL_LIMIT_S = 120.0
     type=click.Path(path_type=Path),
     help="Run folder of the cluster that gets the fault (default: the newest in runs/up whose cluster is running).",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the cluster's answer to DO as one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print the cluster's answer to the command DO as JSON.")
 def fault(
     do: str, targets: tuple[str, ...], for_s: float | None, run_dir: Path | None, as_json: bool, **numbers: Any
 ) -> None:
@@ -51,8 +51,8 @@ def fault(
     nemesrv fault heal                 (end all faults of links; heal LINK: LINK's faults; heal black_hole-1: one fault)
     nemesrv fault list
 
-    Exit status: 0 done, 2 DO is not possible (now, or in this cluster), 4 DO failed, or no cluster of `nemesrv up`
-    answers.
+    Exit status: 0 done, 2 the command DO is not possible (now, or in this cluster), 4 DO failed, or no cluster of
+    `nemesrv up` answers.
     """
     request: dict[str, Any] = {"do": do, **{name: value for name, value in numbers.items() if value is not None}}
     links = [target for target in targets if "->" in target or "<-" in target or is_shape(target)]

@@ -35,13 +35,13 @@ def import_logs(
 
     \b
     nemesrv import collected/ --out runs/incident
-    nemesrv import 'ns-*/namesrv.log*' client.log --zone client.log=+00:00 --out runs/incident
-    nemesrv import - --out runs/incident          read from standard input
+    nemesrv import 'ns-*/*.log*' app.log --zone app.log=+00:00 --out runs/incident     app.log has UTC times
+    nemesrv import - --out runs/incident     read from standard input
 
     The run folder gets a history (history/), the verdicts, and incident.json with topology, clocks, timers, time line,
     ranked faults, and what clients suffered. Printed times of day are in the time zone that most of the logs use.
-    `nemesrv replay` runs the incident again. Exit status: 0 VALID, 1 INVALID, 2 the input is wrong, 3 UNKNOWN, 4
-    nemesrv failed.
+    `nemesrv replay` runs the incident again. Exit status: 0 VALID, 1 INVALID, 2 a wrong argument or log, 3 UNKNOWN,
+    4 nemesrv failed.
     """
     from ...operations.importing.importing import import_and_judge
     from ..logs.files import with_standard_input

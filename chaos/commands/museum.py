@@ -29,7 +29,7 @@ def museum(names: tuple[str, ...], out: Path | None, at_once: int | None, as_jso
     NAME is an incident's name or number (i03), and the default is all incidents.
 
     Exit status: 0 the checks that each incident names say INVALID as reported and VALID with the fix, and no check says
-    INVALID with the fix; 1 a check of an incident says otherwise; 2 wrong input; 4 nemesrv failed.
+    INVALID with the fix; 1 a check of an incident says otherwise; 2 a wrong argument; 4 nemesrv failed.
     """
     from ..machine import processors
     from ..proof.museum import chosen, document, print_museum, show

@@ -190,8 +190,8 @@ engine_option = click.option(
     "--engine",
     type=click.Choice(["plain", "spark"]),
     help="Judge the history with Spark, or with plain Python (which refuses more than 300,000 rows). Default: Spark if "
-    "PySpark is installed, else plain Python; for `nemesrv run` on the virtual clock, plain Python for up to 300,000 "
-    "rows.",
+    "PySpark is installed, else plain Python; but plain Python for `nemesrv run` on the virtual clock, if the history "
+    "has at most 300,000 rows.",
 )
 
 

@@ -22,8 +22,8 @@ def _kinds(_context: click.Context, _parameter: click.Parameter, incomplete: str
     metavar="KIND",
     shell_complete=_kinds,
     help="Predict recovery from one fault of this kind, in a cluster that the options describe; not together with "
-    "SCENARIO. KIND is crash, hang, power-off or another kind in docs/predict.md. A scenario's word for the fault is "
-    "also accepted, such as kill for crash or pause for hang.",
+    "SCENARIO. KIND is crash, hang, power-off or another kind in docs/predict.md. The fault's name in scenarios is "
+    "also accepted: kill for crash, pause for hang.",
 )
 @click.option(
     "--for",

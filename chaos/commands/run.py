@@ -63,8 +63,8 @@ from .options import (
     "-q",
     "--quiet",
     is_flag=True,
-    help="Print no progress, and of the result only the verdict, its first sentence, the broken rule, the sentence "
-    "about clients, the command that repeats an INVALID run, and the report's path.",
+    help="Print no progress, and of the result only the verdict, the verdict's first sentence, the broken rule, the "
+    "sentence about clients, the command that repeats an INVALID run, and the report's path.",
 )
 @summary_option
 @full_option
@@ -88,8 +88,8 @@ def run(
     nemesrv run runs/latest/scenario.yaml            the last run again
     nemesrv run smoke --clock virtual --json | jq .verdict
 
-    Exit status: 0 VALID, 1 INVALID, 3 UNKNOWN, 2 wrong input, 4 nemesrv failed. Of several runs the worst verdict
-    counts: INVALID, then UNKNOWN.
+    Exit status: 0 VALID, 1 INVALID, 3 UNKNOWN, 2 a wrong argument or file, 4 nemesrv failed. Of several runs the worst
+    verdict counts: INVALID, then UNKNOWN.
     """
     from ..runner import Options, run_all
     from ..scenarios.loading import find, found_defect, shipped

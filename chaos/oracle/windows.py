@@ -199,10 +199,10 @@ SYMBOLS: Mapping[str, str] = {
     "H": "a client sends heartbeats every heartbeatBrokerInterval, 30 s",
     "T": "a send may take sendMsgTimeout with all its tries, 3 s",
     "Qr": "a consumer divides the queues anew every waitInterval, 20 s",
-    "J": "the delay of a client's only timer thread by hung brokers and NameServers, and by commits to lost queues",
+    "J": "the delay of a client's only timer thread by hung brokers and NameServers, and by commits to dead brokers",
     "t_rm": "the time at which the last NameServer that the client may ask drops the broker",
     "k": "the number of NameServers of the list that fail the client one after the other",
-    "q": "the number of lost queues",
+    "q": "the number of queues at unreachable brokers",
     "n": "the number of NameServers on the list",
 }
 """Symbol → what it is, and its default."""

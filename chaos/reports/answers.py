@@ -514,12 +514,12 @@ def _shortest(change: Finding) -> float:
 
 
 def _latest(changes: Sequence[Finding], noun: str, truth: Verdict) -> str:
-    """Return `3 drops, the latest: `; `2 drops in time and 1 late, the latest in time: ` if a drop took too long."""
-    kind, noun = changes[0].kind if changes else "", noun if len(changes) == 1 else f"{noun}s"
+    """Return `3 drops, the slowest: `, or `2 drops in time and 1 late, the slowest drop in time: ` if 1 was late."""
+    kind, nouns = changes[0].kind if changes else "", noun if len(changes) == 1 else f"{noun}s"
     wrong = (f for f in truth.findings if f.kind == kind and f.wrong and f.measured_ms is not None)
     if late := len({(f.after, f.subject, f.object) for f in wrong}):
-        return f"{len(changes)} {noun} in time and {late} late, the latest in time: "
-    return f"{len(changes)} {noun}, the latest: " if len(changes) > 1 else ""
+        return f"{len(changes)} {nouns} in time and {late} late, the slowest {noun} in time: "
+    return f"{len(changes)} {nouns}, the slowest: " if len(changes) > 1 else ""
 
 
 def _in_time(change: Finding) -> str:

@@ -87,7 +87,7 @@ def nearest_sentence(v: Verdict) -> str:
     f = max((f for f in v.findings if f.examined), key=lambda f: f.badness, default=None)
     if v.verdict is not Validity.VALID or f is None or f.measured_ms is None or v.allowed.get("bound_ms") is None:
         return ""
-    about = ", ".join(filter(None, (f.subject, f.object))) + (f" ({f.topic})" if f.topic else "")
+    about = ", ".join(filter(None, (f.subject, f.object))) + (f" (topic {f.topic})" if f.topic else "")
     after = f", after {'the start' if f.after == 'begin' else f.after}" if f.after else ""
     return f"nearest to it: {length(f.measured_ms)} ({about}: {f.kind}{after})"
 

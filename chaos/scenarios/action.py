@@ -17,7 +17,7 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9%|_-]{1,127}$")]
 
 
 class ActionModel(Strict):
-    """An entry of the timeline. In YAML the fields of `what` are beside `at_s`."""
+    """An entry of the timeline. In YAML the fields of `what` are written next to `at_s`, without the key `what`."""
 
     at_s: float = Field(ge=0, le=100_000)
     what: AnyAction

@@ -1,5 +1,4 @@
-"""Rules about how a client chooses NameServers: the first NameServer, whether a NameServer is kept, the next
-NameServer.
+"""Rules about how a client chooses its first NameServer, keeps a NameServer, and chooses the next NameServer.
 
 The client's way of choosing (chaos/oracle/choosing) is found once, from all observations of the client. The rule
 `sticky` reports the way of choosing. The other rules judge an order only if the client goes through a list in turn.
@@ -186,7 +185,7 @@ def list_order(watched: Sequence[Watched]) -> Measured:
 
 
 def _told(known: Successions) -> str:
-    """Return what follows what: `ns-0, ns-2, ns-1`, and … where that is not known."""
+    """Return the order of NameServers as `ns-0, ns-2, ns-1`, with … where the order is not known."""
     chains = known.chains()
     return (", … " if len(chains) > 2 else ", ").join(", ".join(f"ns-{place}" for place in one) for one in chains)
 

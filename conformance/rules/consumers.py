@@ -72,7 +72,7 @@ def queues_of_stopped_s(watched: Sequence[Watched]) -> Measured:
 
 
 def _by_itself(watched: Sequence[Watched]) -> str:
-    """Return why a consumer ended before it was told to; "" if none did."""
+    """Return why a consumer ended before nemesrv told it to end; "" if no consumer did."""
     one = next((one for one in watched if one.ended_by_itself), None)
     if one is None:
         return ""
@@ -95,7 +95,7 @@ def _consumes(heartbeat: bytes) -> bool:
 
 
 def _told_twice(gone: Watched, stays: Watched) -> tuple[int, int] | None:
-    """Return (received again, received); None if the programs report nothing."""
+    """Return (messages received again, messages received); None if the programs report nothing."""
     ids = Counter(
         str(one.value.get("id")) for each in (gone, stays) for one in each.of(Reported) if one.f == "received"
     )

@@ -39,7 +39,7 @@ def _after_code(after: Sequence[Try], front: str) -> _Decided:
 
 
 def _broken(watched: Sequence[Watched]) -> Iterator[tuple[Watched, float, str, list[Try]]]:
-    """Return each process that was at work when its NameServer broke: since when, which, and its tries since then."""
+    """Return each process that was at work when its NameServer broke, with time, NameServer, and later tries."""
     for one in watched:
         if (when := broken(one)) is not None:
             used = (tried for tried in tries(one) if tried.outcome is not TryOutcome.UNUSED)

@@ -67,10 +67,10 @@ class Try:
     asked_ms: float | None = None
     topic: str | None = None
     ended_ms: float | None = None
-    """None: its end was not seen."""
+    """None: the try's end was not seen."""
     code: int | None = None
     closed_ms: float | None = None
-    """When the client itself closed the connection of a failed try; None: it did not, or others did."""
+    """When the client itself closed the connection of a failed try; None if the client did not close it."""
 
 
 @dataclass(slots=True)
@@ -191,7 +191,7 @@ def _of_channel(channel: _Connection, watched: Watched) -> Iterator[Try]:
 
 
 def _goes_on(one: Try, following: Try, join_ms: float) -> bool:
-    """Whether the second is the next try of the first one's call."""
+    """Whether `following` is the next try of the call to which `one` belongs."""
     if one.outcome not in FAILURES or following.began_ms < one.began_ms:
         return False
     if one.topic is not None and following.topic is not None and one.topic != following.topic:
@@ -215,9 +215,9 @@ def next_of_call(watched: Watched, found: Sequence[Try], number: int) -> Try | N
 
 
 def chosen(watched: Watched, *, takes_turns: bool | None = None) -> Iterator[Try]:
-    """Yield the tries at NameServers that the client chose for a request: no connection without a request, and no
-    connect in vain beside which the client keeps the connection on which it last asked (as Rust's scan of them all). Of
-    a client that takes turns (default: by its label) each connect in vain is a choice."""
+    """Yield the tries at NameServers that the client chose for a request. Connections without a request are left out. A
+    failed connect is left out if the client kept the connection of its last request (Rust's client tries all), unless
+    the client takes turns (default: by the client's label)."""
     if takes_turns is None:
         takes_turns = watched.label is not None and watched.label.takes_turns
     last: Try | None = None

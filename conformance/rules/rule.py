@@ -48,7 +48,7 @@ Expected = str | float | Range | tuple[str | float | Range, ...]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
     value: Value | None
-    """None: not decided."""
+    """None: the measurement decides no value."""
     count: int
     """Number of starts, look-ups, connects … measured."""
     interval: tuple[float, float] | None = None
@@ -107,7 +107,7 @@ class Samples:
 
     why: str
     values: list[Value | None] = field(default_factory=list)
-    """None: there was no such case."""
+    """None: the case did not occur."""
     examples: list[Mapping[str, Any]] = field(default_factory=list)
     seen_s: float | None = None
     """The shortest time from the moment of a case that there was not to the end of what was seen."""
@@ -155,17 +155,17 @@ class Rule:
     unit: str = ""
     """s, or what is counted; "" for words."""
     words: tuple[str, ...] = ()
-    """Its possible words."""
+    """The words that the rule can measure."""
     tolerance: float | None = None
-    """Allowed distance of a measured number from an expected number; None: its values are words."""
+    """Allowed distance of a measured number from an expected number; None: the rule's values are words."""
     more: tuple[str, ...] = ()
-    """Further situations that it uses if they are run anyway."""
+    """Further situations that the rule uses if they are run anyway."""
     by_time: bool = False
-    """Its words depend on what came at once and what later, so on a machine LATE_S late they may be wrong."""
+    """The rule's words depend on short times, so on a machine that is LATE_S late the words may be wrong."""
     of_choice: bool = False
-    """It asks which one, not when, so no machine is too late for it."""
+    """The rule asks which NameServer, not when, so lateness of the machine does not matter."""
     is_bound: bool = False
-    """Less is as good; a written profile gets the measured value and the tolerance as its maximum."""
+    """A smaller value is as good; a written profile gets the measured value plus the tolerance as maximum."""
     by_chance: bool = False
     """Its interval says which other values chance, or the machine's load, gives the same client."""
     also: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -199,7 +199,7 @@ class Rule:
         return Validity.UNKNOWN if may_be_late else Validity.INVALID
 
     def _may_come(self, seen_s: float, expected: str | float | Range) -> bool:
-        """Whether what had not come after so long may come later, and in time."""
+        """Whether an event that had not come after `seen_s` may still come, and as expected."""
         if isinstance(expected, str):
             return False
         latest_s = expected.at_most if isinstance(expected, Range) else expected + (self.tolerance or 0.0)

@@ -37,7 +37,7 @@ class NameServerLook:
     brokers: Mapping[BrokerId, str] = field(default_factory=dict)
     """Broker to host:port."""
     topics: frozenset[str] | None = None
-    """All its topics; None: not asked this time, or not answered."""
+    """All topics of the NameServer; None: not asked this time, or not answered."""
     routes: Mapping[str, Route | None] = field(default_factory=dict)
     """Routes of the topics looked up this time; None: code 17."""
 

@@ -48,7 +48,7 @@ BEFORE_MS = 300_000.0
 """A fault that ended longer before the clients' trouble is not its cause."""
 ELSEWHERE, BESIDE = 2.0, 2.2
 CALM_LINES = 3
-"""From so many lines on, without one that tells of trouble, the answer is that nothing is wrong."""
+"""With this number of lines, and none about trouble, the answer is that nothing is wrong."""
 BESIDE_TROUBLE = 3.0
 """How much less "nothing was wrong" weighs beside a cause."""
 TROUBLED_SHARE = 0.2
@@ -214,7 +214,7 @@ def _not_belied(said: Sequence[Said], found: Reconstructed) -> list[Said]:
 
 
 def _is_before(found: Reconstructed, episode: Episode, trouble: Iterable[tuple[float, float]]) -> bool:
-    """Whether clients had trouble during the fault, or soon after. `trouble`: first and last moments of each."""
+    """Whether clients had trouble during the fault, or soon after. `trouble`: begin and end of each trouble."""
     from_ms = found.origin_ms + episode.from_ms
     to_ms = math.inf if episode.to_ms is None else found.origin_ms + episode.to_ms
     return any(last_ms >= from_ms - 1_000 and first_ms <= to_ms + BEFORE_MS for first_ms, last_ms in trouble)

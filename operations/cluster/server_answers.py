@@ -3,7 +3,7 @@
     Questions.ask(topic) ─► ServerAnswers ─► answer_causes.py
 
 Each server gets a few requests, once. No request changes anything in the cluster. Request 322, which would keep a dead
-broker registered at 4.9, is not sent. If a server does not answer in time, the answer has the reason.
+broker registered at a NameServer 4.9, is not sent. If a server does not answer in time, the answer has the reason.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ class NameServerAnswer:
     strict: bool | None = None
     """Whether an older client's look-up got JSON that every parser reads; None: there was no route."""
     brokers: Mapping[str, BrokerData] = field(default_factory=dict)
-    """Its whole table (106), by broker name."""
+    """The NameServer's whole table (106), by broker name."""
     clusters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     topics: frozenset[str] | None = None
-    """All its topics (206); None: not answered (5.x with enableAllTopicList=false)."""
+    """All topics of the NameServer (206); None: not answered (5.x with enableAllTopicList=false)."""
 
     @property
     def answers(self) -> bool:
@@ -84,7 +84,7 @@ class BrokerAnswer:
     topics: frozenset[str] | None = None
     """All its topics, asked for only if the topic is nowhere."""
     settings: Mapping[str, str] = field(default_factory=dict)
-    """Its configuration (26)."""
+    """The broker's configuration (26)."""
 
     @property
     def answers(self) -> bool:

@@ -66,7 +66,7 @@ class Watcher:
     _groups: dict[str, dict[str, None]] = field(init=False, default_factory=dict)
     """Group to its masters."""
     _members: dict[str, list[str]] = field(init=False, default_factory=dict)
-    """Group to its members' ids; the one asked last is at the end."""
+    """Group to its members' ids; the group that was asked last is at the end."""
     _groups_at_s: float = field(init=False, default=float("-inf"))
 
     def __post_init__(self) -> None:

@@ -66,7 +66,7 @@ BOOT                   8      .    .    .   .         .         .     .
 STOPPED                8      .    .    .   .         .         .     .
 OWN_MISSED             5      .    .    .   .         .         .     .
 """
-"""What each sign costs if nothing is wrong, and in each mode, in nats. `no`: it cannot be; `.`: not listed."""
+"""Cost of each sign if nothing is wrong, and in each mode, in nats. `no`: impossible; `.`: not listed."""
 
 
 def _columns() -> Iterator[tuple[str, dict[Kind, float]]]:
@@ -132,7 +132,7 @@ NODE_MODES: Mapping[str, tuple[Mode, Mode, float]] = {
     "pause": (Mode.DIALLER_HUNG, Mode.PEER_HUNG, 0.0),
     "host_lost": (Mode.DIALLER_HUNG, Mode.PEER_OFF, 1.0),
 }
-"""Effect on the links that the node opens, and on those opened to it."""
+"""Effect on the links that the node opens, and on the links that other nodes open to the node."""
 INSTANT_PRICES = {"clock_step": 1.0, "unregister": 1.5}
 ENDS_PROCESS = frozenset({"kill", "stop", "host_lost"})
 

@@ -93,7 +93,7 @@ _Told = Sequence[tuple[float, int, Row]]
 
 
 def _is_slave(told: _Told, at_ms: float) -> bool:
-    """Whether the broker of these ids, in order of time, was a slave then."""
+    """Whether the broker with these ids (in order of time) was a slave at `at_ms`."""
     return bool(told) and told[max(0, bisect_right(told, at_ms, key=itemgetter(0)) - 1)][1] > 0
 
 
@@ -189,8 +189,8 @@ def _arrivals(seen: Seen) -> None:
 def _due(
     seen: Seen, node: str, times: Sequence[float], period_ms: float, slack_ms: float, ids: _Told = ()
 ) -> Iterator[float]:
-    """Return when a line was due between these times and did not come. 4.9 prints a master's registrations each time, a
-    slave's once."""
+    """Return when a line was due between these times and did not come. A NameServer 4.9 logs each registration of a
+    master, and only the first of a slave."""
     for last, following in pairwise(times):
         due = last + period_ms
         while due + slack_ms < following and not _boots(seen, node, last, due) and not _is_slave(ids, due):
@@ -213,7 +213,7 @@ def _came_again(seen: Seen, edge: Edge) -> int:
 
 
 def _heard(seen: Seen, sign: Sign, came: list[float], tolerance: float) -> bool:
-    """Whether a registration that a broker calls OK arrived: 4.9 says OK for a new topic even without an answer."""
+    """Whether a registration arrived that a broker logs as OK: 4.9 logs OK for a new topic even without an answer."""
     unseen = not seen.covers(sign.edge.peer, sign.at_ms - tolerance, sign.at_ms + tolerance)
     return unseen or is_near(came, sign.at_ms, tolerance)
 

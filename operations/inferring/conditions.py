@@ -44,7 +44,7 @@ class Condition:
     is_over: bool = False
     """Whether it ended within the logs."""
     share: float = 0.0
-    """Its share of the total likelihood, unknown cause included."""
+    """The cause's share of the total likelihood, unknown cause included."""
     score: float = 0.0
     """How often a cause with this share is right."""
     of_fault: float = 0.0

@@ -96,8 +96,8 @@ def _rests_on_ends(fit: Fit) -> bool:
 
 
 def _was_cut(seen: Seen, fit: Fit) -> bool:
-    """Whether brokers "hung" by lines that only their own logs lack, and then register in their old rhythm with
-    nothing to make up: lines were cut from these logs."""
+    """Whether the only evidence that brokers hung is a gap in their own logs, after which they register in their old
+    rhythm, so that lines were probably cut from these logs."""
     nodes, end = fit.candidate.nodes, fit.end
     if fit.candidate.name != "pause" or end is None or any(sign.kind is not Kind.OWN_MISSED for sign, _ in fit.signs):
         return False

@@ -1,5 +1,4 @@
-"""Computes how well one fault explains the signs in a history, and when the fault must have begun and ended. Pure: no
-I/O.
+"""Computes how well a fault explains a history's signs, and when the fault must have begun and ended. Pure: no I/O.
 
     signs on the candidate's links, in order of time
        ok ok ✗ ✗ ✗ ok ✗ ok        a fit is a run of signs that the fault makes likely, between two that contradict it
@@ -40,7 +39,7 @@ LEAVES_MS = 3_000.0
 CLOCKS_MS, LATE_WORTH = 10_000.0, 0.5
 """A close later than that, but within the error of clocks, has this small weight."""
 AFTER_MS = 2_000.0
-"""What the end of a fault releases comes within this time."""
+"""Time after a fault's end within which everything that the fault held back arrives."""
 WAITED_MS = 24_000.0
 """Delayed effects of requests that waited come within this time, too."""
 RESTARTS_MS = 60_000.0
@@ -107,7 +106,7 @@ class Fit:
     """The signs that it explains, and how much likelier each becomes."""
     start: Bounds
     end: Bounds | None
-    """None: it does not end in these logs."""
+    """None if the fault does not end in these logs."""
     against: list[Doubt] = field(default_factory=list)
 
     @property
@@ -332,8 +331,8 @@ def _counted(kept: Iterable[tuple[Sign, float]]) -> list[tuple[Sign, float]]:
 def _anchored(
     candidate: Candidate, seen: Seen, kept: list[tuple[Sign, Mode, float]], tolerance: float
 ) -> list[tuple[Sign, Mode, float]]:
-    """Return the signs without closed channels and unregistrations far from the fault's begin. Such faults cause these
-    only at their begin."""
+    """Return the signs, but leave out closed channels and unregistrations far from the fault's begin. A fault causes
+    these signs only at its begin."""
     anchors = [one for one in kept if one[1] in _ENDING and one[0].kind in _ANCHORS]
     if not anchors:
         return kept

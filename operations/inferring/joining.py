@@ -67,7 +67,7 @@ def _without_idle(seen: Seen, left: list[Fit], taken: dict[Sign, float]) -> list
 
 
 def _anew(seen: Seen, fit: Fit, among: Sequence[Fit], taken: dict[Sign, float]) -> Fit:
-    """Return the fault fitted again to all signs that it explains and no other fault does."""
+    """Return the fault, fitted again to all signs that only this fault explains."""
     rest = with_signs_of((other for other in among if other is not fit), taken)
     own = {sign for sign, _ in fit.signs}
     found = [one for one in fits(fit.candidate, seen, rest) if any(sign in own for sign, _ in one.signs)]
@@ -166,7 +166,7 @@ def unions(seen: Seen, members: Sequence[Fit]) -> Iterable[Candidate]:
 
 
 def variants(candidate: Candidate, seen: Seen) -> list[Candidate]:
-    """Return faults of every kind on the candidate's links or nodes."""
+    """Return a candidate for each kind of fault, on the links or nodes of `candidate`."""
     edges = [edge for edge, _ in candidate.edges if edge.peer]
     if candidate.name in LINK_MODES:
         found = [of_links(name, candidate.links, edges) for name in LINK_MODES]

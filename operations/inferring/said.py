@@ -365,8 +365,8 @@ STOOD_S, LONG_S = 3.0, 10.0
 
 
 def _of_disk(used: Sequence[float], *, is_refused: bool) -> tuple[str, float]:
-    """Return the cause by the share in use, of an answer that refuses a message or of a measurement; -1.0 stands for a
-    missing folder. A disk that only fills does no harm yet."""
+    """Return the cause, with its weight, by the used shares of the disk in a refusing answer or in a measurement. A
+    share of -1.0 means that the folder is missing. A measured disk that is not yet full gives the cause `nothing`."""
     if max(used) >= (TAKES_AGAIN_AT if is_refused else REFUSES_AT):
         return "disk-full", 6.5
     return ("store-path-missing", 5.0) if min(used) < 0 else ("", 0.0) if is_refused else ("nothing", 2.5)

@@ -205,7 +205,7 @@ def _of_one_host(seen: Seen, nodes: Collection[str], awake: Collection[str]) -> 
 
 
 def _restarted(seen: Seen, silence: _Silence, tolerance: float) -> bool:
-    """Whether a process of these nodes started at the end; then the nodes had ended, not stood still."""
+    """Whether a process of these nodes started at the silence's end; then the nodes had ended, not stood still."""
     return any(
         sign.kind is Kind.BOOT and silence.from_ms <= sign.at_ms <= silence.to_ms + WAKES_MS + tolerance
         for node in silence.nodes

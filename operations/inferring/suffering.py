@@ -25,7 +25,7 @@ from .said import Texts
 EVENTS = frozenset({"pull_failed", "client_exception"})
 """Events of which no row is made."""
 APART_MS = 120_000.0
-"""The same trouble so much later is told apart."""
+"""The same trouble is listed anew after this time without the trouble."""
 _BROKER = re.compile(r"brokerName=([^,\]}]+)")
 _NO_ADDRESS = re.compile(r"[Tt]he broker ?\[([^\]]*)\] (?:does )?not exist")
 
@@ -40,7 +40,7 @@ class Suffered:
     to_ms: float
     """inf: a route without a broker until the end of the log."""
     times: int | None = 1
-    """None: it lasted from one line to another."""
+    """None: the trouble lasted from one line to another."""
 
     def sentence(self, zone: tzinfo) -> str:
         """Return `a try to send to broker-a failed 9 times from 07:46:04 to 07:46:20`."""

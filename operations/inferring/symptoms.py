@@ -1,5 +1,4 @@
-"""Finds signs of faults, and of health, in a history's rows: connections and registrations that were lost or kept.
-Pure: no I/O."""
+"""Finds signs of faults and of health in a history's rows: lost or kept connections and registrations. Pure: no I/O."""
 
 from bisect import bisect_right
 from collections import defaultdict
@@ -62,8 +61,8 @@ def seen_of(rows: Iterable[Row], timers: Timers | None = None) -> Seen:
 
 
 def _thinned(seen: Seen) -> None:
-    """Keep only successes near a failure and the nearest on either side. The others say nothing about the fault's begin
-    and end."""
+    """Remove successes far from every failure, because they say nothing about a fault's begin and end. The nearest
+    success before and after the failures is kept."""
     near_ms = NEAR_PERIODS * seen.timers.R_ms
     around = merged(Stretch(sign.at_ms - near_ms, sign.at_ms + near_ms) for sign in seen.bad())
     begins = [one.start_ms for one in around]

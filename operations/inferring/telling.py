@@ -79,7 +79,7 @@ class Hypothesis:
     certainty: str
     """certain, likely or unsure."""
     score: float
-    """Its share of the likelihood of all explanations of the episode; "no fault" is one of them."""
+    """The fault's share of the likelihood of all explanations of the episode, "no fault" included."""
     timeline: list[dict[str, Any]]
     bounds_ms: list[float | None]
     """Possible error of begin and end."""
@@ -107,7 +107,7 @@ class Episode:
     follows: Episode | None = None
     """The fault whose effect on clients this is."""
     stated: float | None = None
-    """Its score, if lines state it."""
+    """The episode's score, if log lines state the cause."""
 
     @property
     def weight(self) -> float:

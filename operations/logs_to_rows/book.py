@@ -1,5 +1,4 @@
-"""Collects from all logs each node's addresses, brokers' names, ids and clusters, lists of NameServers, and topics.
-Pure: no I/O."""
+"""Collects from all logs each node's addresses, brokers' names and ids, NameServer lists, and topics. Pure: no I/O."""
 
 from __future__ import annotations
 
@@ -266,7 +265,7 @@ class _Member:
     address: str
     says: list[Became] = field(default_factory=list)
     is_slave: bool = False
-    """It says that it is a slave, without an id."""
+    """The broker's log says that the broker is a slave, without an id."""
     changes: bool = False
     """Whether its role changes."""
 

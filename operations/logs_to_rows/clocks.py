@@ -47,7 +47,7 @@ _FIRST = 5.0
 _RECURRING = 1.0
 """Most weight of marks that recur."""
 _MOST_MARKS = 400
-"""Most marks of a kind that are compared; if there are more, those that do not recur."""
+"""Most marks of a kind that are compared; of more marks, only marks that do not recur."""
 QUARTER_MS = 900_000.0
 UNSET_MS = 1_000.0 * 60 * 60 * 24 * 200
 """A clock this far off was never set, or set to another year."""
@@ -143,7 +143,7 @@ def _extent(clocks: Sequence[LogClock], members: Iterable[int]) -> tuple[float, 
 
 
 def _over(clocks: Sequence[LogClock], members: Collection[int], others: tuple[float, float]) -> None:
-    """Move logs that share no moment with the others next to them, by as little as possible."""
+    """Move logs that share no event with the other logs until the times overlap, by as little as possible."""
     first, last = _extent(clocks, members)
     apart_ms = (first + last - sum(others)) / 2
     if abs(apart_ms) >= UNSET_MS:
@@ -165,7 +165,7 @@ def _over(clocks: Sequence[LogClock], members: Collection[int], others: tuple[fl
 
 
 def _zones(most: int) -> list[float]:
-    """Return the distances of so many quarters of an hour and fewer, either way; the nearest first."""
+    """Return the shifts of at most `most` quarters of an hour, ahead or behind; the smallest first."""
     return sorted((quarter * QUARTER_MS for quarter in range(-most, most + 1)), key=abs)
 
 
@@ -354,7 +354,7 @@ class _Polls(NamedTuple):
 
     apart: npt.NDArray[np.float64]
     late: bool
-    """Whether the second clock's log is the one that learnt it."""
+    """Whether the second clock's log is the log that noticed the event."""
     heard: int
     """Number of events learnt."""
 
@@ -381,7 +381,7 @@ def _polls(mine: Mapping[str, Sequence[Mark]], theirs: Mapping[str, Sequence[Mar
 
 
 def _by_polls(polls: _Polls) -> Pair | None:
-    """Return the zone, by what a client learnt up to a poll after a NameServer."""
+    """Return the time zone, by events that a client noticed up to one poll after a NameServer logged them."""
     zones = np.array(_zones(_ZONE_QUARTERS))
     counts = polls.fitting(zones)
     best = int(np.argmax(counts))
@@ -451,12 +451,12 @@ def _commonest_of(told: Sequence[_SharedMarks], polls: _Polls | None, one: LogCl
 
 
 def _is_whole(shift_ms: float) -> bool:
-    """Whether the distance is one between time zones, or zero."""
+    """Whether the shift can be the difference of two time zones, or is zero."""
     return float(_distances(np.array([shift_ms]))[0]) <= 2_000 and abs(shift_ms) <= 15 * 3_600_000
 
 
 def _distances(shifts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return how far each distance is from a whole quarter of an hour. Years are no zone."""
+    """Return how far each shift is from a whole quarter of an hour. A shift of over 15 h is no time zone."""
     off = np.abs(shifts - np.round(shifts / QUARTER_MS) * QUARTER_MS)
     far = np.where(np.abs(shifts) <= 15 * 3_600_000, off, QUARTER_MS)
     found: npt.NDArray[np.float64] = np.where(np.abs(shifts) <= 2_000, 0.0, far)
@@ -595,7 +595,7 @@ def _shared(
 
 
 def _most_common(told: Sequence[tuple[float, float]], half: float) -> tuple[float, float, float] | None:
-    """Return the distances that most common moments allow, and their weight; None if too many contradict them."""
+    """Return the distances that most common moments allow, with their weight; None if too many moments disagree."""
     ends = sorted((apart + half * way, way < 0, weight) for apart, weight in told for way in (-1, 1))
     now, best, low, opened = 0.0, 0.0, 0.0, 0
     for number, (at, begins, weight) in enumerate(ends):

@@ -1,5 +1,4 @@
-"""Makes history rows from the log of a broker or a client: connections, chosen NameServers, requests and answers. Pure:
-no I/O.
+"""Makes history rows from a broker's or client's log: connections, chosen NameServers, requests, answers. Pure: no I/O.
 
 both      connected, CLOSE, failed, timeout      channel open, close, connect_failed; timed_out
           name server address updated            name_server_list

@@ -81,7 +81,7 @@ def _unused(files: Sequence[FileRead], kept: Iterable[Line]) -> Iterator[str]:
 
 
 def not_quoted(notes: Iterable[str], quoted: Iterable[str]) -> list[str]:
-    """Leave out that a file was not understood, if an answer quotes the file."""
+    """Remove the note that a file was not understood if an answer quotes the file."""
     said = tuple(f"{file}: none of its " for file in quoted)
     return [note for note in notes if not note.startswith(said)]
 

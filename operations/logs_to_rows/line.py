@@ -23,7 +23,7 @@ class Line(NamedTuple):
     """The stamp's digits read as UTC."""
     resolution_ms: int
     zone_ms: int | None
-    """How far the zone in the layout is ahead of UTC; None: no zone."""
+    """How far the time zone in the line's layout is ahead of UTC; None: the layout has no zone."""
     thread: str
     writer: str
     event: str

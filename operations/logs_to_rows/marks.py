@@ -43,7 +43,7 @@ def marks_of(source: Source, book: Book) -> list[Mark]:
 
 
 def _without_held(marks: Sequence[Mark]) -> list[Mark]:
-    """Leave out connections that a server logs all at once: it had stood still, and they are old."""
+    """Remove connections that a server logged in one burst: the server had hung, so the connections are older."""
     times: dict[str, list[float]] = defaultdict(list)
     for mark in sorted(marks, key=lambda one: one.at_ms):
         if mark.key.startswith(_ENDS_OF):
@@ -135,7 +135,7 @@ def _there(key: str, address: str, at_ms: float, weight: float) -> Iterator[Mark
 
 
 def _followed(fields: Mapping[str, str], at_ms: float) -> Iterator[Mark]:
-    """Brokers that a client's new route lacks or has again: a NameServer logged it up to a poll before."""
+    """Yield brokers that a client's new route lacks or has again; a NameServer logged this up to a poll before."""
     old, new = (route_of(fields.get(which) or "") or {} for which in ("old", "new"))
     before, after = _addresses(old), _addresses(new)
     if before:

@@ -34,7 +34,7 @@ _MOST = 6
 class Nodes:
     name_servers: dict[str, list[str]] = field(default_factory=dict)
     brokers: dict[str, list[str]] = field(default_factory=dict)
-    """Its addresses, the last one first."""
+    """The node's addresses, the last address first."""
     clients: dict[str, Source] = field(default_factory=dict)
     roles: dict[str, str] = field(default_factory=dict)
     of_address: dict[str, str] = field(default_factory=dict)
@@ -185,7 +185,7 @@ _Pair = tuple[str, str]
 def _best(
     names: Sequence[str], addresses: Sequence[str], scores: Mapping[_Pair, tuple[float, str]]
 ) -> tuple[list[_Pair], dict[_Pair, float]]:
-    """The best complete matching (of equals by the lists' order), and for each pair the best total without it."""
+    """Return the best complete matching (the first of equals), and for each pair the best total without the pair."""
     if not names or not addresses:
         return [], {}
     if len(names) > _MOST or len(addresses) > _MOST:

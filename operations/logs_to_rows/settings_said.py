@@ -1,5 +1,5 @@
-"""Finds the cluster's timers, each from a settings line, from the period of recurring lines, or from the version's
-default. Pure: no I/O."""
+"""Finds each timer of a cluster: from a settings line, the period of recurring lines, or the version's default. Pure:
+no I/O."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence

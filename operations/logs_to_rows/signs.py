@@ -75,7 +75,7 @@ class Sign:
     """Since when it held at the latest: the request was sent, the registration was due."""
     observer: str
     row: Row | None
-    """The row with the fact; None: a missing row shows it."""
+    """The row with the fact; None if a missing row shows the fact."""
     value: str = ""
 
 

@@ -71,11 +71,11 @@ class Source:
     bound_ms: float = 500.0
     certainty: str = "unsure"
     why: str = ""
-    """How its clock is known."""
+    """How the log's clock is known."""
     pinned: bool = False
     """Whether a mark that does not recur fixes it."""
     client: str | None = None
-    """For a client's log without its ClientID: the one of the brokers' logs that its path has."""
+    """For a client's log without a ClientID: the ClientID in brokers' logs that the log's path contains."""
 
     @property
     def hint(self) -> str:
@@ -159,8 +159,8 @@ _PROGRAMS = {NAME_SERVER: "namesrv", BROKER: "broker", CLIENT: "client"}
 
 
 def _of_each_program(file: str, prefix: str, lines: list[Line]) -> dict[tuple[str, str], list[Line]]:
-    """Split a file with the lines of several programs, pasted together or of one container. A line that any of them may
-    write belongs to the writer of the line before it in its layout."""
+    """Split a file with the lines of several programs, pasted together or of one container. A line that any program may
+    write belongs to the program that wrote the line before in the same layout."""
 
     def program_of(line: Line) -> str:
         kind = WRITTEN_BY.get(line.event, "")
@@ -241,7 +241,7 @@ def _counted(streams: Iterable[tuple[str, str]]) -> frozenset[str]:
 def _joined(
     grouped: Mapping[tuple[str, str], list[tuple[str, str]]], by_stream: Mapping[tuple[str, str], Sequence[Line]]
 ) -> dict[tuple[str, str], list[tuple[str, str]]]:
-    """Join logs without a known owner to the only other one in their folder."""
+    """Join logs without a known owner to the only other log in their folder."""
     found = {key: list(streams) for key, streams in grouped.items()}
     for key, streams in grouped.items():
         writers = {line.writer for stream in streams for line in by_stream[stream]}
@@ -301,7 +301,7 @@ def kind_by_name(file: str) -> str:
 
 
 def client_named(file: str) -> str | None:
-    """Return a name, by its path, for the client of a file that is no source's. None: the path is of a server."""
+    """Return a client's name by the path of a file without a known writer; None if a server wrote the file."""
     place = _place(file, "", "")
     return (place.home or file) if place.kind in ("", CLIENT) else None
 
@@ -369,7 +369,7 @@ def _ends(lines: Sequence[Line]) -> tuple[float, float]:
 
 
 def _newest_last(streams: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Rotated files before the file that they were rotated from, also at equal stamps."""
+    """Sort rotated files before the file from which they were rotated, also at equal time stamps."""
 
     def age(stream: tuple[str, str]) -> tuple[int, str]:
         found = re.findall(r"[._-](\d+)(?=[._-]|$)", stream[0].rpartition("/")[2])

@@ -1,5 +1,4 @@
-"""Finds the version of RocketMQ that wrote a log. A line states the version, or the wording of lines shows it. Pure: no
-I/O."""
+"""Finds the version of RocketMQ that wrote a log, by a line that states it or by the wording of lines. Pure: no I/O."""
 
 import re
 from collections import Counter

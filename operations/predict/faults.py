@@ -15,7 +15,7 @@ from ...chaos.scenarios.model import Scenario
 AT_S = 20.0
 """When the fault of `--fault` begins."""
 LASTS_S = 240.0
-"""Its default length: more than E + S + P and a round of rebalance."""
+"""Default length of a fault: more than E + S + P and a round of rebalance."""
 
 
 class FaultKind(NamedTuple):
@@ -23,7 +23,7 @@ class FaultKind(NamedTuple):
     begins: Mapping[str, Any]
     """The entry of the timeline."""
     undo: str = "heal"
-    """What the entry that ends it does."""
+    """Action (`do`) of the timeline entry that ends the fault."""
     lasts_s: float = LASTS_S
 
 
@@ -126,7 +126,7 @@ class FaultSpan:
 
     do: str
     what: str
-    """Its name in words."""
+    """The fault's name in words."""
     start_ms: float
     end_ms: float
     unheard: Mapping[str, frozenset[str]] = field(default_factory=dict)

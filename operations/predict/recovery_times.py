@@ -21,7 +21,7 @@ NEVER = math.inf
 DROPPED = "dropped"
 """A NameServer has dropped the broker."""
 BACK = "back"
-"""It has the broker again; from the end of the fault. Without a broker: all masters."""
+"""A NameServer has the broker again (if no broker is named: all masters), counted from the end of the fault."""
 ROUTE = "route"
 """A client's route no longer has the broker, or no longer for writing."""
 LAST_FAILED = "last failed send"

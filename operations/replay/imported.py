@@ -70,7 +70,7 @@ class _Chosen(NamedTuple):
     episode: IncidentEpisode
     hypothesis: IncidentHypothesis
     place: int
-    """Of the hypothesis in its episode, from 1."""
+    """Number of the hypothesis in its episode, from 1."""
 
     @property
     def at(self) -> str:
@@ -248,7 +248,7 @@ def _timeline(
 
 
 def _booted(entry: dict[str, Any], rows: Sequence[Row], notes: list[str]) -> list[dict[str, Any]]:
-    """The entry; a restart of brokers as one restart each, at the broker's first registration."""
+    """Return the entry; a restart of brokers becomes a restart per broker, at the broker's first registration."""
     if entry["do"] != "restart":
         return [entry]
     found, at_once = [], []

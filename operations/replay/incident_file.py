@@ -33,7 +33,7 @@ class IncidentHypothesis(_Read):
     certainty: Literal["certain", "likely", "unsure"] = "unsure"
     timeline: tuple[Entry, ...] = ()
     bounds_ms: tuple[float | None, ...] = ()
-    """Errors of the first and the last time of `timeline`; None: it has no end."""
+    """Errors of the first and the last time of `timeline`; None: the fault has no end."""
     nodes: dict[str, dict[str, Any]] = {}
     """Settings of nodes that it implies, as in a scenario's `nodes`."""
 
@@ -41,7 +41,7 @@ class IncidentHypothesis(_Read):
 class IncidentEpisode(_Read):
     from_ms: float
     to_ms: float | None = None
-    """None: it had not ended at the end of the record."""
+    """None if the fault had not ended at the end of the record."""
     hypotheses: tuple[IncidentHypothesis, ...] = ()
     follows: int | None = None
     """The number of the episode whose effect this is."""

@@ -58,7 +58,7 @@ class Original:
     """Node to the error of its stamps, in milliseconds."""
     imported: bool = False
     notes: list[str] = field(default_factory=list)
-    """What the scenario lacks of the original, one sentence each."""
+    """Sentences about what the original has and the scenario lacks."""
     places: Mapping[int, str] = field(default_factory=dict)
     """For an import: entry of the timeline to its place in incident.json."""
     chosen: list[dict[str, Any]] = field(default_factory=list)

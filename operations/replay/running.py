@@ -36,7 +36,7 @@ from .similarity import EXACT_MS, Similarity, similarity
 REPLAY_FILE = "replay.json"
 EXPIRY, IDLE = "brokerChannelExpiredTime", "serverChannelMaxIdleTimeSeconds"
 SHOWN_MAX = 12
-"""Most transitions listed that only one of the two has."""
+"""Largest number of listed transitions that only one of the two runs has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +105,7 @@ def scenario_of(original: Original, sets: Sequence[str], *, file: str, option: s
 
 
 def _drop_order(document: dict[str, Any]) -> None:
-    """Remove the order of lists: clients of Apache's, or in other languages, have their own."""
+    """Remove the order of NameServer lists: clients of Apache's, or in other languages, have orders of their own."""
     javas = (document.get("workload") or {}).get("implementation") not in (None, "ours")
     for own in (document.get("nodes") or {}).values():
         if javas or own.get("client_profile") or own.get("implementation") not in (None, "ours"):
@@ -199,8 +199,8 @@ def as_logged(shown: Iterable[Transition], logged: Iterable[Transition]) -> list
 
 
 def _could_be_seen(one: Transition, visible: set[tuple[str, str]], told: set[tuple[str, str, str]]) -> bool:
-    """Whether the original's logs could show it: some log has such a line. Some clients log failures and never
-    successes."""
+    """Whether the original's logs could show the transition: some log has such a line. Some clients log failures and
+    never successes."""
     if one.kind in ("looks up", "registers") and one.how in ("answered", "ok"):
         return (one.node, one.kind, one.how) in told
     return (one.node, one.kind) in visible
@@ -311,7 +311,7 @@ def _lanes(replayed: Replayed) -> list[dict[str, Any]]:
 
 
 def _head(replayed: Replayed) -> None:
-    """The comment at the head of scenario.yaml: what it was made from."""
+    """Return the comment at the head of scenario.yaml: what the scenario was made from."""
     original, file = replayed.original, replayed.folder.scenario_file
     said = [f"replay of {original.folder}: `nemesrv run` on this file runs it again"]
     said += [f"{ours} is {theirs} there" for ours, theirs in sorted(original.names.items())]

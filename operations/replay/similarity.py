@@ -1,8 +1,8 @@
 """Computes how similar a replay is to the original run: a number from 0 to 1, as product of three parts. Pure: no I/O.
 
-came   2·matched / (original's + replay's)              missing and additional transitions lower it
-order  of two matched transitions, how often the same one came first, if the original's stamps show it
-time   1 − (distance − error) / R, the mean of all matched transitions: a tick late is 0
+came   2·matched / (original's + replay's transitions)  missing and additional transitions lower it
+order  share of pairs of matched transitions with the same order in both runs, if the original's stamps show it
+time   1 − (distance − error) / R, the mean of all matched transitions; 0 for a distance of one period (R)
 similarity = came · order · time
 """
 

@@ -1,4 +1,4 @@
-"""Each client stops using a broker that died, hung or became unreachable, and one that its routes name no more.
+"""Each client stops using a broker that died, hung or became unreachable, or that the client's routes no longer name.
 
     broker lost ── t_rm ── P ── (Qr) ──┬──────────── no use ────────────┬─ broker back, or a second fault
        removed at every NameServer     └ last use must be before this   ┘
@@ -77,7 +77,7 @@ def _too_short(of: Sequence[Absence]) -> str:
 
 CHECK = Check(
     name=NAME,
-    says="each client stops using a broker that was lost or left the routes, in the time that RocketMQ's timers allow",
+    says="each client stops using a broker that is dead or not in its routes, in the time that RocketMQ's timers allow",
     group=Group.CLIENT_ROUTES,
     section=Section.CLIENTS,
     is_of_the_whole=True,

@@ -69,8 +69,8 @@ class ProberNode(Node):
                             raise
 
     async def await_routes(self, brokers: Mapping[Address, Collection[str]], timeout_s: float) -> None:
-        """Wait until every NameServer's route of the topic has all `brokers`. Raises TimeoutError if the wait takes too
-        long."""
+        """Wait until each NameServer's route of the topic has all of that NameServer's `brokers`. Raises TimeoutError
+        if the wait takes too long."""
         async with self._admin() as admin, self._context.clock.timeout(timeout_s):
             for name_server, wanted in brokers.items():
                 while not set(wanted) <= await self._routed(admin, name_server):

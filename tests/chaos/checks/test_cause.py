@@ -29,8 +29,8 @@ def test_the_part_that_broke_its_own_guarantee_comes_before_what_followed_from_i
     assert found is not None
     assert found.node == "ns-0"
     assert found.guarantee == CHECKS["registrations_are_kept"].says
-    told = "ns-0 acknowledged broker-a's registration, but did not list broker-a (orders), from 1.0 to 3.0 s (2.0 s)."
-    assert found.sentence == told
+    told = "ns-0 acknowledged broker-a's registration, but did not list broker-a (topic orders), from 1.0 to 3.0 s"
+    assert found.sentence == f"{told} (2.0 s)."
 
 
 def test_an_act_that_a_node_did_wrongly_comes_before_the_table_that_is_wrong_from_then_on() -> None:

@@ -81,7 +81,7 @@ def test_a_drop_that_took_too_long_is_counted_beside_those_in_time() -> None:
     drop = change("must not hold", "start", 109_000.0, 90_000.0, 130_000.0)
     late = replace(drop, subject="ns-1", measured_ms=205_000.0, wrong=1)
     both = replace(TRUE, verdict=Validity.INVALID, findings=(drop, late))
-    assert "1 drop in time and 1 late, the latest in time: ns-0 dropped broker-a 109.0 s" in said(both)[2]
+    assert "1 drop in time and 1 late, the slowest drop in time: ns-0 dropped broker-a 109.0 s" in said(both)[2]
 
 
 def test_a_drop_that_came_too_soon_stands_beside_the_limit_that_it_broke() -> None:

@@ -30,7 +30,7 @@ def example(kind: str, from_s: float, to_s: float | None = None, **values: Any) 
             "must hold",
             (90.0, 90.0008),
             {"topic": "orders", "due_ms": 30_000.0, "measured_ms": 0.8, "latest_ms": 0.0, "over_ms": 0.8},
-            "ns-0 did not list broker-a (orders) from 90.0 to 90.0 s, for 0.8 ms; never allowed",
+            "ns-0 did not list broker-a (topic orders) from 90.0 to 90.0 s, for 0.8 ms; never allowed",
         ),
         (
             "must hold",
@@ -51,8 +51,8 @@ def example(kind: str, from_s: float, to_s: float | None = None, **values: Any) 
             (20.0, 30.0),
             {"topic": "orders", "measured_ms": 10_000.0, "latest_ms": 0.0, "over_ms": 10_000.0}
             | {"more": {"queue_id": 3, "clients": [], "holder": "consumer-0"}},
-            "consumer-0 had to own queue 3 of broker-a (orders), but no consumer of ns-0 owned the queue from 20.0 to "
-            "30.0 s, for 10.0 s; never allowed",
+            "consumer-0 had to own queue 3 of broker-a (topic orders), but no member of ns-0 owned the queue from 20.0 "
+            "to 30.0 s, for 10.0 s; never allowed",
         ),
     ],
 )
@@ -110,7 +110,7 @@ def test_every_moment_of_findings_and_examples_is_counted_from_the_timeline_and_
         (
             "committed without the queue",
             {"topic": "orders", "more": {}},
-            "ns-0 committed for a queue of broker-a (orders) after ns-0 had given the queue up, at 5.0 s",
+            "ns-0 committed for a queue of broker-a (topic orders) after ns-0 had given up the queue, at 5.0 s",
         ),
         (
             "each R",

@@ -116,7 +116,7 @@ def test_lanes_fault_bands_and_windows_are_drawn(page: Any) -> None:
     assert sorted(len(held["left"]) for held in page.evaluate(FIND, "held")) == [1, 4]
     for section in ("faults", "routes", "clients", "latency", "sends"):
         assert page.locator(f"#{section} canvas").first.is_visible()
-    assert page.locator("#sentence").inner_text().startswith("ns-0 listed broker-a (<k>&)")
+    assert page.locator("#sentence").inner_text().startswith("ns-0 listed broker-a (topic <k>&)")
 
 
 def test_verdict_guilt_cost_and_the_time_line_of_their_lanes_are_on_the_first_screen(
@@ -170,7 +170,7 @@ def test_pointing_at_a_lane_says_what_happened_there(page: Any) -> None:
     page.mouse.move(x, y)
     page.locator(".tip:visible").wait_for(timeout=20_000)
     (said,) = page.locator(".tip:visible").all_inner_texts()
-    assert said.startswith("OVER: routes_are_true: ns-0 listed broker-a (<k>&) from 20.0 to 60.0 s, for 40.0 s; never")
+    assert said.startswith("OVER: routes_are_true: ns-0 listed broker-a (topic <k>&) from 20.0 to 60.0 s, for 40.0 s;")
     assert said.count("40.0 s") == 1
     page.mouse.move(x, 5)
     page.locator(".tip:visible").wait_for(state="detached", timeout=20_000)

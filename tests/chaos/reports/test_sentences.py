@@ -197,7 +197,7 @@ def wrong() -> Verdict:
 
 
 def test_what_is_wrong_names_who_when_and_by_how_much_counted_from_the_timeline() -> None:
-    said = "ns-1 must not hold broker-a (orders), from 20.0 to 80.0 s (60.0 s); and 2 more"
+    said = "ns-1 must not hold broker-a (topic orders), from 20.0 to 80.0 s (60.0 s); and 2 more"
     assert wrong_sentence(wrong()) == said
     assert measured(wrong()).startswith(said)
     message = ET.fromstring(junit("smoke", 1, [wrong()])).find(".//failure").get("message")  # type: ignore[union-attr]

@@ -59,7 +59,7 @@ def test_a_lost_message_is_told_with_the_next_restart_of_its_broker_else_its_nex
             told.restarted("broker-a")
         (lost,) = told.at(9).event("reader", "read_done", offset=0, **AT).end(10).judged(CHECK).examples
         assert happened(lost) == (
-            "broker-a lost a message of orders that broker-a had acknowledged to producer-0 at 1.0 s; "
+            "broker-a lost a message of topic orders that broker-a had acknowledged to producer-0 at 1.0 s; "
             f"the broker's next {said}"
         )
 

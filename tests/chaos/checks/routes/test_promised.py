@@ -90,7 +90,7 @@ def test_a_promise_is_kept_or_broken(
 
 
 NOT_JUDGED = (
-    "ns-1 and ns-0 had different routes of orders from 195.0 to 260.0 s, for 65.0 s (which of the two is wrong "
+    "ns-1 and ns-0 had different routes of topic orders from 195.0 to 260.0 s, for 65.0 s (which of the two is wrong "
 )
 
 
@@ -101,13 +101,13 @@ NOT_JUDGED = (
             3,
             False,
             "ns-0",
-            "ns-0 and ns-1 had different routes of orders from 195.0 to 260.0 s, for 65.0 s; allowed 60.0",
+            "ns-0 and ns-1 had different routes of topic orders from 195.0 to 260.0 s, for 65.0 s; allowed 60.0",
         ),
         (
             2,
             True,
             "ns-0",
-            "ns-0 and ns-1 had different routes of orders from 195.0 to 260.0 s, for 65.0 s; allowed 60.0",
+            "ns-0 and ns-1 had different routes of topic orders from 195.0 to 260.0 s, for 65.0 s; allowed 60.0",
         ),
         (2, False, "", f"{NOT_JUDGED}is not judged); allowed 60.0"),
     ],
