@@ -1,6 +1,6 @@
 """Makes a verdict of findings. The verdict shows the bound and the measured value of the worst finding."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...remoting.topics import is_own
@@ -81,6 +81,32 @@ def of_many(
     if wrong_at:
         out = wrong_at[0], max(wrong_at[-1], wrong_at[0] + 1.0) if to_ms is None else to_ms
     return finding(about, kind, span, at_no_time(row), out=out, examined=examined, wrong=len(wrong_at), **more)
+
+
+class Done(NamedTuple):
+    """Something that was done, when, and whether that was right; if not, the sentence may say with whom."""
+
+    at_ms: float
+    is_right: bool
+    with_: str = ""
+
+
+def of_done(
+    about: str | tuple[str, ...],
+    kind: str,
+    row: str,
+    every: Iterable[Done],
+    *,
+    span: tuple[float, float] | None = None,
+    to_ms: float | None = None,
+) -> Iterator[Finding]:
+    """Make one finding of all that was done, in `span` or from the first to the last of it; none of nothing."""
+    done = [*every]
+    wrong = [one for one in done if not one.is_right]
+    if done:
+        span = span or (done[0].at_ms, done[-1].at_ms)
+        times, more = sorted(one.at_ms for one in wrong), because(one.with_ for one in wrong)
+        yield of_many(about, kind, span, row, len(done), times, to_ms=to_ms, more=more)
 
 
 def because(names: Iterable[str]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from ....remoting.codes import PERM_WRITE
 from ....remoting.topics import TBW102
-from ...oracle.intervals import until_next
+from ...oracle.intervals import grouped, until_next
 from ...oracle.reach import undisturbed
 from ...oracle.recorded import Life
 from ...oracle.world import World
@@ -84,11 +84,9 @@ class _Judged:
         """(client, topic) → its routes in order of time."""
 
     def _taken_routes(self) -> Mapping[tuple[Client, str], Sequence[Taken]]:
-        changes: dict[tuple[Client, str], list[tuple[float, str]]] = defaultdict(list)
-        for row in self._control.rows("route_changed"):
-            if row.process in self._lives and row.value is not None and row.time_ms < self._world.end_ms:
-                changes[row.process, row.topic or ""].append((row.time_ms, row.value))
-        found = {}
+        rows = (row for row in self._control.rows("route_changed") if row.process in self._lives)
+        taken = (row for row in rows if row.value is not None and row.time_ms < self._world.end_ms)
+        changes, found = grouped(((row.process, row.topic or ""), (row.time_ms, row.value or "")) for row in taken), {}
         for (client, topic), of in changes.items():
             states = until_next(of, self._end_ms(client))
             found[client, topic] = [Taken(at_ms, to_ms, value) for (at_ms, value), to_ms in states]

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from ....remoting.top_addressing import TIMEOUT_S
 from ...oracle.client_profiles import Advance, ClientProfile, Outcome
+from ...oracle.intervals import grouped
 from ...oracle.lists import due_ms, in_use, out_of_reach
 from ...oracle.recorded import OURS
 from ...oracle.world import World
@@ -89,11 +90,10 @@ class Selection:
 
 def selections(control: Control, until_ms: float = math.inf) -> list[Selection]:
     """Every selection of the run, each in order of time; what is recorded after `until_ms`, its end, is no part."""
-    of: dict[Who, list[Row]] = defaultdict(list)
-    for row in control.rows("name_server_list", "name_server_chosen", "name_server_call", "channel"):
-        if row.role not in ("broker", "slave") and row.time_ms <= until_ms:  # a broker chooses none: it has all
-            start = (row.op_id or "") if row.role == PROBER else ""
-            of[Who(row.node, row.incarnation, start)].append(row)
+    rows = control.rows("name_server_list", "name_server_chosen", "name_server_call", "channel")
+    choosing = (row for row in rows if row.role not in ("broker", "slave"))  # a broker chooses none: it has all
+    starts = ((row, (row.op_id or "") if row.role == PROBER else "") for row in choosing if row.time_ms <= until_ms)
+    of = grouped((Who(*row.process, start), row) for row, start in starts)
     return [Selection(who, rows, _choices(rows)) for who, rows in of.items()]
 
 
@@ -193,14 +193,13 @@ def _any_within(times: Sequence[float], from_ms: float, to_ms: float) -> bool:
 
 def _failures(rows: Sequence[Row]) -> Mapping[str | None, Sequence[float]]:
     """NameServer → when it failed this client for certain."""
-    found: dict[str | None, list[float]] = defaultdict(list)
-    for row in rows:
+
+    def is_failed(row: Row) -> bool:
         if row.event == "name_server_call":
-            if row.type in ("fail", "info") and row.code is None and row.name_server is not None:
-                found[row.name_server].append(row.time_ms)
-        elif row.event == "channel" and row.f == "connect_failed" and row.address is not None:
-            found[row.address].append(row.time_ms)
-    return found
+            return row.type in ("fail", "info") and row.code is None and row.name_server is not None
+        return row.event == "channel" and row.f == "connect_failed" and row.address is not None
+
+    return grouped((row.name_server or row.address, row.time_ms) for row in rows if is_failed(row))
 
 
 _OWN = ("by self", "by client")
@@ -396,9 +395,7 @@ class Tries:
 def kept_between_requests(of: Selection) -> Iterator[Broken]:
     """Calls without a choice of their own since the call before, of clients that take the next NameServer at every
     request."""
-    chosen: dict[str, list[float]] = defaultdict(list)
-    for choice in of.choices:
-        chosen[choice.row.name_server or ""].append(choice.row.time_ms)
+    chosen = grouped((choice.row.name_server or "", choice.row.time_ms) for choice in of.choices)
     before_ms = -math.inf
     for row in of.rows:
         if row.event == "name_server_call" and row.name_server is not None:

@@ -12,11 +12,11 @@ A broker is guilty, and not the consumer, where it answered a list of members th
 and the consumer's share is right by that list.
 """
 
-from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
+from ...oracle.intervals import grouped
 from ...oracle.link import MOMENT_MS
 from ...oracle.queue_owners import Queue, States, listed, readable
 from ...oracle.recorded import OURS, Life, NodeInfo
@@ -50,13 +50,12 @@ def shares_taken(control: Control, world: World) -> Iterator[Finding]:
         return  # which of a name's brokers was asked nobody records
     known = {name: States(*zip(*states, strict=True)) for name, states in listed(world, control.rows).items()}
     assigned = [row for row in control.rows("assigned") if row.topic]
-    said: dict[tuple[str, int], list[Row]] = defaultdict(list)
-    for row in control.rows("assigned", "route_changed", "scheduled_task", "members_listed"):
-        said[row.process].append(row)
+    rows = control.rows("assigned", "route_changed", "scheduled_task", "members_listed")
+    said = grouped((row.process, row) for row in rows)
     for node in world.ours("consumer"):
         topics = _topics(world, node.name, assigned)
         for life in world.lives_of(node.name):
-            rounds = _Rounds(world, node, said[node.name, life.incarnation], known)
+            rounds = _Rounds(world, node, said.get(life.process, ()), known)
             judged = [(at_ms, topic, right) for topic in topics for at_ms, right in rounds.of(topic)]
             if judged:
                 rule = _ALL_ROW if rounds.takes_all else _ROW

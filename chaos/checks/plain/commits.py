@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from ...arrow import Floats, Numbers, np, pa, pc
 from ...history.schema import row_order
 from ...oracle.deliveries import askers
+from ...oracle.intervals import grouped
 from ...oracle.queue_owners import node_of_client
 from ...oracle.recorded import OURS
 from ...oracle.slaves import keeps_own_offsets
@@ -171,9 +172,8 @@ def _behind(receipts: pa.Table, control: Control, world: World, first: Mapping[P
         rows = control.rows("queue_dropped")
         drops = {(r.node, r.incarnation, r.op_id): r for r in rows if world.made_by(r.node) == OURS}
     # By holding and by the queue that a message came from: it is another than was taken where a consumer is wrong.
-    received: dict[tuple[Any, ...], list[_Received]] = defaultdict(list)
-    for row, found in _by_queue(receipts, "node", "incarnation", "op_id"):
-        received[row["node"], row["incarnation"], row["op_id"], row["topic"]].append(found)
+    by_holding = _by_queue(receipts, "node", "incarnation", "op_id")
+    received = grouped(((r["node"], r["incarnation"], r["op_id"], r["topic"]), found) for r, found in by_holding)
     for taken in control.rows("queue_taken"):
         group = of_member.get(taken.node)
         if taken.broker_name not in tell or group is None or group.topic not in ("", taken.topic):
@@ -253,27 +253,19 @@ def _at_slaves(world: World, commits: Mapping[Place, Sequence[Row]]) -> list[AtS
 def _given_up(control: Control, world: World, commits: Mapping[Place, Sequence[Row]]) -> Iterator[GivenUp]:
     """Commits that came later than at once after their consumer had dropped the queue; it says so when it has committed
     its last."""
-    last: dict[tuple[str, tuple[str, str, int]], tuple[list[float], list[bool]]] = defaultdict(lambda: ([], []))
-    for one in control.rows("queue_taken", "queue_dropped"):
-        at_ms, dropped = last[one.node, _queue(one)]
-        at_ms.append(one.time_ms)
-        dropped.append(one.event == "queue_dropped")
+    held = grouped(((one.node, _queue(one)), one) for one in control.rows("queue_taken", "queue_dropped"))
     for place, of_place in commits.items():
         for row in of_place:
-            consumer = _committer(row)
-            if (consumer, place[:3]) not in last:
-                continue
-            at_ms, dropped = last[consumer, place[:3]]
-            number = bisect_right(at_ms, row["time_ms"]) - 1
-            if number >= 0 and dropped[number] and row["time_ms"] - at_ms[number] > world.timers.delivery_ms:
-                yield GivenUp(*place, row["offset"], consumer, row["time_ms"], at_ms[number])
+            consumer, at_ms = _committer(row), row["time_ms"]
+            of = held.get((consumer, place[:3]), [])
+            for last in of[: bisect_right(of, at_ms, key=lambda one: one.time_ms)][-1:]:
+                if last.event == "queue_dropped" and at_ms - last.time_ms > world.timers.delivery_ms:
+                    yield GivenUp(*place, row["offset"], consumer, at_ms, last.time_ms)
 
 
 def _left(control: Control, commits: Mapping[Place, Sequence[Row]]) -> Iterator[GivenUp]:
     """Commits that a broker read off a channel after the consumer's unregistration."""
-    said: dict[tuple[Any, ...], list[ControlRow]] = defaultdict(list)
-    for one in control.rows("client_heartbeat", "client_gone"):
-        said[*one.process, one.op_id].append(one)
+    said = grouped(((*one.process, one.op_id), one) for one in control.rows("client_heartbeat", "client_gone"))
     for place, of_place in commits.items():
         for row in of_place:
             channel = said.get((row["node"], row["incarnation"], row["op_id"]), [])

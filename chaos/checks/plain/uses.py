@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 from ....remoting.node.profile import Profile
 from ...arrow import Floats, Numbers, np, pa, pc
+from ...oracle.intervals import grouped
 from ...oracle.recorded import OURS
 from ...oracle.time_outs import NOT_STORED, POLL, STORED, avoidance, avoids, isolation_ms, send_rules
 from ...oracle.world import World
@@ -322,11 +323,8 @@ def _to_isolated(begun: pa.Table, control: Control, world: World) -> Iterator[Tr
     """The first tries at a broker that their producer of ours had isolated by then, and whose clock went right."""
     away, at_ms, is_in = isolated(control, world), floats(begun["time_ms"]), np.zeros(len(begun), bool)
     ours = {node.name for node in world.ours("producer") if not world.clocks.get(node.name)}
-    spans: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
-    for node, broker, from_ms, until_ms in away.spans():
-        if node in ours:
-            spans[node, broker].append((from_ms, until_ms))
-    for (node, broker), of in spans.items():
+    spans = (((node, broker), span) for node, broker, *span in away.spans() if node in ours)
+    for (node, broker), of in grouped(spans).items():
         is_there = pc.and_(pc.equal(begun["node"], node), pc.equal(begun["broker_name"], broker))
         at = np.flatnonzero(pc.fill_null(is_there, False).to_numpy())
         from_, until_ = np.array([(-np.inf, -np.inf), *sorted(of)]).T

@@ -8,18 +8,18 @@ The routes of a process also go by who it says that it dropped for silence: whet
 """
 
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ....remoting.codes import MASTER_ID
+from ...oracle.intervals import grouped
 from ...oracle.name_server import SCAN, BrokerAtNameServer, Kept, Read, Request, RoutesRead
 from ...oracle.promises import PromisedAtNameServer
 from ...oracle.recorded import OURS, Life
 from ...oracle.world import World
 from ...topology import broker_name
 from ..tolerance import Tolerance, tolerance
-from .control import Control, Row, once, order
+from .control import Control, Row, once
 from .registered_rows import registered_rows
 
 REGISTERED = "REGISTER_BROKER"
@@ -33,10 +33,8 @@ class Received:
 
     def __init__(self, control: Control, world: World) -> None:
         self._control, self._world, self._rows = control, world, registered_rows(control, world)
-        self._of_process: Mapping[tuple[str, int], list[Row]] = defaultdict(list)
-        for row in control.rows("request_read", "channel_ended", "broker_dropped", "scheduled_task"):
-            if row.event != "scheduled_task" or row.f == SCAN:
-                self._of_process[row.process].append(row)
+        rows = control.rows("request_read", "channel_ended", "broker_dropped", "scheduled_task")
+        self._of_process = grouped((r.process, r) for r in rows if r.event != "scheduled_task" or r.f == SCAN)
         self.is_recorded = bool(control.rows("request_read", "channel_ended"))
         """Whether the transports of our own NameServers recorded what they read."""
         self._made: dict[tuple[str, int, str], Machine] = {}
@@ -119,7 +117,7 @@ class Received:
         if key not in self._requests:
             said: dict[tuple[object, ...], Any] = {}
             found = self._requests[key] = list[Request]()
-            for row in sorted(self._of_process.get(key, ()), key=order):
+            for row in self._of_process.get(key, ()):
                 one = self._request(row, said)
                 found.append(one._replace(at_ms=max(one.at_ms, found[-1].at_ms + _APART_MS if found else -math.inf)))
         return self._requests[key]

@@ -117,13 +117,9 @@ def _finding(o: Obligation, seen: Settling, found: Received) -> Finding:
         (o.from_ms, o.to_ms),
         Rule(o.window.row, ""),
         out=(max(worst.s, o.from_ms), min(worst.e, o.to_ms)) if worst else None,
-        tolerance=seen.allowed,
-        examined=seen.examined,
-        wrong=seen.wrong,
-        late=seen.late,
         after=str(o.label),
         more=more,
-        **_measured(o, seen),
+        **seen.counts | _measured(o, seen),
     )
 
 

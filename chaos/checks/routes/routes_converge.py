@@ -143,13 +143,9 @@ def _finding(control: Control, world: World, segment: Segment, seen: Settling, t
         (segment.from_ms, segment.to_ms),
         Rule(segment.latest.window.row, ""),
         out=(worst.s, worst.e) if worst else None,
-        tolerance=seen.allowed,
-        examined=seen.examined,
-        wrong=seen.wrong,
-        late=seen.late,
         after=str(segment.latest.label),
         more=more,
-        **seen.measured(segment.latest.window),
+        **seen.counts | seen.measured(segment.latest.window),
     )
 
 

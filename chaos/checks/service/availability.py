@@ -81,7 +81,7 @@ def judge(tallied: Tallies, world: World) -> Verdict:
         "row": _ROW,
     }
     short = [*_refused(tallied), *_in_quiet(tallied, world), *_below(tallied, world, floor)]
-    late_ms = lateness_of(short, tallied, world)
+    late_ms = [lateness_of(fall, tallied, world) for fall in short]
     at = zip(short, late_ms, strict=True)
     wrong = [fall for fall, lag_ms in at if not is_explained(fall, lag_ms, world)]
     late = [fall for fall in short if fall not in wrong]

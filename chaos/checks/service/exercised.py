@@ -26,6 +26,7 @@ from ...faults.acts_by_hand import BY_HAND
 from ...faults.clock_changes import CLOCK_ACTIONS
 from ...faults.fault import Loss
 from ...faults.process_faults import DISK_ACTIONS, Absent, Remove
+from ...oracle.intervals import grouped
 from ...oracle.link import RESUME_GRACE_MS
 from ...oracle.recorded import Fault
 from ...oracle.world import World
@@ -74,10 +75,7 @@ def judge(evidence: Evidence, world: World) -> Verdict:
     """Examined: faults and clients. None is a violation: what did not happen makes it UNKNOWN."""
     if world.run.get("imported"):
         return Verdict.nothing_examined(NAME, "the history was imported: nobody injected these faults")
-    by_id: dict[str, list[Fault]] = defaultdict(list)
-    for fault in world.faults:
-        if fault.injected:
-            by_id[fault.fault_id].append(fault)
+    by_id = grouped((fault.fault_id, fault) for fault in world.faults if fault.injected)
     done = {act.act_id for act in world.acts if act.is_done}
     done |= {change.change_id for of in world.clocks.values() for change in of if not change.change_id.endswith("-end")}
     done |= {act_id for disk in world.full_disks for act_id in disk.act_ids if not act_id.endswith("-end")}
@@ -213,17 +211,14 @@ def _asked(world: World) -> list[Asked]:
         return nodes[name].address_at(at_ms) if name in nodes else None
 
     found: list[Asked] = []
-    ended_ms: dict[str, list[float]] = defaultdict(list)
-    for fault in world.faults:
-        if fault.ends_process:
-            ended_ms[fault.source].append(fault.start_ms)
+    ended_ms = grouped((fault.source, fault.start_ms) for fault in world.faults if fault.ends_process)
     for fault in world.faults:
         if not fault.kind.shows_in_rows:
             continue  # no row tells a narrow link from a busy one, and acts have rows of their own
         when = fault.start_ms, min(fault.end_ms, world.end_ms) + grace_ms, fault.kind.call_takes_ms
         source, target = address(fault.source, fault.start_ms) or fault.source, fault.target  # a client has no address
         if target is None:
-            later_ms = (at_ms for at_ms in ended_ms[fault.source] if at_ms > fault.start_ms)
+            later_ms = (at_ms for at_ms in ended_ms.get(fault.source, ()) if at_ms > fault.start_ms)
             again_ms = min(later_ms, default=world.end_ms) if fault.ends_process else 0.0
             found.append(Asked(fault.fault_id, source, None, "", *when, again_ms))
         else:
@@ -237,15 +232,11 @@ def _effects(evidence: Evidence, world: World) -> dict[str, dict[str, int]]:
     found: dict[str, Counter[str]] = defaultdict(Counter)
     for fault_id, kinds in evidence.calls.items():
         found[fault_id].update(kinds)
-    asked: dict[str, list[Asked]] = defaultdict(list)
-    for one in _asked(world):
-        if one.address is not None:
-            asked[one.address].append(one)
-    if asked:
-        for row in evidence.control.rows(*_EVIDENT):
-            for one in asked.get(row.address or row.name_server or row.node, ()):
-                if kind := _shows(row, one):
-                    found[one.fault_id][kind] += 1
+    asked = grouped((one.address, one) for one in _asked(world))
+    for row in evidence.control.rows(*_EVIDENT) if asked else ():
+        for one in asked.get(row.address or row.name_server or row.node, ()):
+            if kind := _shows(row, one):
+                found[one.fault_id][kind] += 1
     for fault in world.faults:
         met = [act for act in world.acts if act.node == fault.target and fault.source == ADMIN and not act.is_done]
         if late := sum(fault.overlaps(act.began_ms, act.ended_ms) for act in met if fault.injected):
@@ -307,16 +298,14 @@ def _switches(control: Control, world: World) -> tuple[dict[str, int], set[str]]
     ]
     if not asked or not clients:
         return {}, set()
-    choices: dict[str, list[Row]] = defaultdict(list)
-    for row in sorted(control.rows("name_server_chosen"), key=lambda row: (row.time_ms, row.seq)):
-        choices[row.node].append(row)
+    choices = grouped((row.node, row) for row in control.rows("name_server_chosen"))
     counts: dict[str, int] = defaultdict(int)
     used: set[str] = set()
     for fault in asked:
         server = servers[fault.source if fault.target is None else fault.target]
         until_ms = min(fault.end_ms, world.end_ms) + world.timers.P_ms + world.timers.A_ms
         for client in clients if fault.target is None else {fault.source}:
-            before = [row for row in choices[client] if row.time_ms <= fault.start_ms]
+            before = [row for row in choices.get(client, ()) if row.time_ms <= fault.start_ms]
             if before and before[-1].name_server == server:
                 used.add(fault.fault_id)
                 after = [row for row in choices[client] if fault.start_ms < row.time_ms <= until_ms]
