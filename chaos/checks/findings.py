@@ -64,25 +64,6 @@ def at_a_moment(
     return finding((subject, object_), kind, at, Rule(row), out=at, examined=times, wrong=times, more=dict(more))
 
 
-def of_many(
-    about: str | tuple[str, ...],
-    kind: str,
-    span: tuple[float, float],
-    row: str,
-    examined: int,
-    wrong_at: Sequence[float],
-    *,
-    to_ms: float | None = None,
-    **more: Any,
-) -> Finding:
-    """Make one finding of `examined` acts of which those at `wrong_at` (ascending) may never be. The finding is out of
-    bounds from the first to the last of `wrong_at`, or to `to_ms`."""
-    out = None
-    if wrong_at:
-        out = wrong_at[0], max(wrong_at[-1], wrong_at[0] + 1.0) if to_ms is None else to_ms
-    return finding(about, kind, span, at_no_time(row), out=out, examined=examined, wrong=len(wrong_at), **more)
-
-
 class Done(NamedTuple):
     """Something that was done, when, and whether that was right; if not, the sentence may say with whom."""
 
@@ -99,14 +80,20 @@ def of_done(
     *,
     span: tuple[float, float] | None = None,
     to_ms: float | None = None,
+    more: Mapping[str, Any] | None = None,
 ) -> Iterator[Finding]:
-    """Make one finding of all that was done, in `span` or from the first to the last of it; none of nothing."""
+    """Make one finding of all that was done, in `span` or from the first to the last of it; none of nothing. It is out
+    of bounds from the first to the last that was wrong, or to `to_ms`."""
     done = [*every]
-    wrong = [one for one in done if not one.is_right]
+    wrong = sorted(one for one in done if not one.is_right)
     if done:
+        out = None
+        if wrong:
+            first_ms = wrong[0].at_ms
+            out = first_ms, max(wrong[-1].at_ms, first_ms + 1.0) if to_ms is None else to_ms
+        rule, told = at_no_time(row), because(one.with_ for one in wrong) | {**(more or {})}
         span = span or (done[0].at_ms, done[-1].at_ms)
-        times, more = sorted(one.at_ms for one in wrong), because(one.with_ for one in wrong)
-        yield of_many(about, kind, span, row, len(done), times, to_ms=to_ms, more=more)
+        yield finding(about, kind, span, rule, out=out, examined=len(done), wrong=len(wrong), more=told)
 
 
 def because(names: Iterable[str]) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 from ...remoting.codes import MASTER_ID
 from ..topology import node_of_client_id
 from .broker import CLIENT_SCAN_MS
-from .intervals import Stretch, without
+from .intervals import Stretch, grouped, without
 from .link import earliest_effect_ms, hung_brokers
 from .lists import changing
 from .quiet import aftermath_ms, brokers_joined, clients_began_ms, felt, harmful_to_deliveries, members_ms
@@ -209,9 +209,7 @@ class Seen:
     def __init__(self, world: World, rows: Rows, unanswered: Iterable[Unanswered] = ()) -> None:
         self.world = world
         self._listed = heard_by(world, rows)
-        routes: dict[tuple[str, str], list[tuple[float, Mapping[str, Any]]]] = defaultdict(list)
-        for row in rows("route_changed"):
-            routes[row.node, row.topic or ""].append((row.time_ms, row.decoded or {}))
+        routes = grouped(((r.node, r.topic or ""), (r.time_ms, r.decoded or {})) for r in rows("route_changed"))
         for (name, _), of in routes.items():  # a process begins without any
             of += [(life.start_ms, {}) for life in world.lives_of(name)]
             of.sort(key=lambda state: (state[0], bool(state[1])))

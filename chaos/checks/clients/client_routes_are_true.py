@@ -30,7 +30,7 @@ from ..record.control import Control, decoded
 from ..record.known_brokers import words
 from ..record.route_answers import RouteAnswer, route_answers
 from ..record.route_tables import brokers_of
-from ..tolerance import Tolerance, tolerance
+from ..tolerance import Tolerance
 
 NAME = "client_routes_are_true"
 Client = tuple[str, int]
@@ -143,7 +143,7 @@ class _Judged:
 
     def _allowed(self, client: Client, answer: RouteAnswer, over_ms: float) -> Tolerance:
         span = answer.from_ms, answer.to_ms + over_ms
-        return tolerance(self._world.timers, self._control.lateness.largest(self._world, (client[0],), *span), 1)
+        return self._control.lateness.tolerance(self._world, (client[0],), *span, 1)
 
     def _is_borrowed(self, kept: str | None, answer: RouteAnswer, template: set[str]) -> bool:
         """Whether the route may be TBW102's: only where the topic's own has no queue to write to."""

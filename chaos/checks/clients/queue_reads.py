@@ -29,7 +29,6 @@ from ..record.commits import dues_of
 from ..record.control import Control
 from ..record.timer_acts import Process
 from ..record.uses import PART_MS, BrokerShares, FirstPull
-from ..tolerance import tolerance
 
 _ROW = "a broker checks held pulls every 5 s, and answers a pull that was held for 15 s"
 _ASKED_MS = 20_000.0
@@ -127,7 +126,6 @@ def _finding(
             (group.name, queue[1], queue[0]), "read by the group", due, Rule(_ROW), more={"queue_id": queue[2]}
         )
     from_ms, to_ms = unread
-    lag_ms = control.lateness.largest(due_by.world, (*sorted(group.members), queue[1]), from_ms, to_ms)
     refused, code = _refused(group, queue, unread, shares, due_by.world)
     held = (h.node for h in due_by.held.get(queue, ()) if h.start_ms < to_ms and h.end_ms > from_ms)
     return finding(
@@ -136,7 +134,7 @@ def _finding(
         due,
         Rule(_ROW, "15 s + 5 s, counted in parts of 10 s", _ASKED_MS),
         out=unread,
-        tolerance=tolerance(due_by.world.timers, lag_ms, 1),
+        tolerance=control.lateness.tolerance(due_by.world, (*group.members, queue[1]), *unread, 1),
         measured_ms=to_ms - from_ms,
         over_ms=to_ms - from_ms - _ASKED_MS,
         more={"queue_id": queue[2], "holder": refused or next(held, ""), **({"because": code} if code else {})},

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from ...oracle.intervals import grouped, merged, without
 from ...oracle.promises import Obligation, ObligationKind, obligations, route_states, told_by_hand
@@ -35,7 +36,7 @@ class Demands:
     def __init__(self, tables: RouteTables, world: World) -> None:
         self._tables, self._world = tables, world
         self._of_broker = grouped(_topics_of(tables))
-        self._of_master: dict[Table, Mapping[str, Sequence[Due]]] = {}
+        self.memo: dict[Any, Any] = {}
 
     def of(self, o: Obligation) -> Iterator[Due]:
         """One for each topic: one that the broker made while it was up is due R + B later."""
@@ -92,15 +93,14 @@ class Demands:
         made = {change.topic: change.time_ms for change in of if change.is_there}
         return {topic: at_ms for topic, at_ms in made.items() if all(c.is_there for c in of if c.topic == topic)}
 
+    @once
     def _brought(self, table: Table) -> Mapping[str, Sequence[Due]]:
         """Topic → what is demanded of its master there, in order of time; none of a topic that the master deleted."""
-        if table not in self._of_master:
-            of_master = (o for o in obligations(self._world) if o.demand is not ObligationKind.DROP)
-            demands = (d for o in of_master if (o.name_server, o.incarnation, o.broker) == table for d in self.of(o))
-            gone = {change.topic for change in self._tables.topic_changes if not change.is_there}
-            found = grouped((demand.topic, demand) for demand in demands if demand.topic not in gone)
-            self._of_master[table] = {topic: sorted(of, key=lambda d: d.from_ms) for topic, of in found.items()}
-        return self._of_master[table]
+        of_master = (o for o in obligations(self._world) if o.demand is not ObligationKind.DROP)
+        demands = (d for o in of_master if (o.name_server, o.incarnation, o.broker) == table for d in self.of(o))
+        gone = {change.topic for change in self._tables.topic_changes if not change.is_there}
+        found = grouped((demand.topic, demand) for demand in demands if demand.topic not in gone)
+        return {topic: sorted(of, key=lambda d: d.from_ms) for topic, of in found.items()}
 
     def _but_deleted(self, name_server: str, due: Due) -> Iterator[Due]:
         """Without the time in which somebody had the topic deleted there."""

@@ -33,7 +33,7 @@ from ...oracle.world import World
 from ...topology import broker_name, is_slave
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
-from ..findings import Done, at_no_time, finding, of_done, of_many, verdict_of
+from ..findings import Done, at_no_time, finding, of_done, verdict_of
 from ..record.control import Control, Row
 from ..record.differences import (
     ACTING,
@@ -185,19 +185,18 @@ def _notices(control: Control, world: World, life: Life) -> Iterator[Finding]:
     saying = ((row, [str((row.decoded or {}).get(field) or "") for field in fields]) for row in rows)
     told = grouped((row.broker_name or "", (row.began_ms, (row.address or "", *said))) for row, said in saying)
     for name in {one.name for one in routes.notices} | told.keys():
-        changes = [one for one in routes.notices if one.name == name]
-        here = told.get(name, [])
-        wrong = [at_ms for at_ms, _ in here if not any(abs(one.at_ms - at_ms) <= _TOLD_MS for one in changes)]
-        examined = len(changes) + len(wrong)
+        changes, here = [one for one in routes.notices if one.name == name], told.get(name, [])
+        unasked = (at_ms for at_ms, _ in here if not any(abs(one.at_ms - at_ms) <= _TOLD_MS for one in changes))
+        done = [Done(at_ms, False) for at_ms in unasked]
         for one in changes:
             alone = all(other is one or abs(other.at_ms - one.at_ms) > 2 * _TOLD_MS for other in changes)
             until_ms, lag_ms = one.at_ms + _TOLD_MS, control.lateness.largest(world, (life.node,), one.at_ms, one.at_ms)
             stood = any(fault.overlaps(one.at_ms, until_ms) for fault in world.process_faults(life.node))
-            if alone and not stood and until_ms < world.end_ms and (lag_ms or 0.0) < _TOLD_MS / 2:
-                said = {said for at_ms, said in here if abs(at_ms - one.at_ms) <= _TOLD_MS}
-                wrong += [one.at_ms] if said != {*one.due()} else []
+            is_judged = alone and not stood and until_ms < world.end_ms and (lag_ms or 0.0) < _TOLD_MS / 2
+            said = {said for at_ms, said in here if abs(at_ms - one.at_ms) <= _TOLD_MS}
+            done.append(Done(one.at_ms, not is_judged or said == {*one.due()}))
         span = life.start_ms, min(life.end_ms, world.end_ms)
-        yield of_many((life.node, name), "tells the smallest id", span, _NOTICES_ROW, examined, sorted(wrong))
+        yield from of_done((life.node, name), "tells the smallest id", _NOTICES_ROW, done, span=span)
 
 
 def _compared(control: Control, world: World, life: Life, routes: RoutesRead) -> Iterator[tuple[tuple[str, str], Done]]:
@@ -250,18 +249,16 @@ class _Registering:
         for broker, read in grouped(self._read()).items():
             if self._is_open and broker not in self._owners.values():
                 continue
-            wrong = [each for each in read if each[2]]
-            name_server, first, kind = wrong[0] if wrong else read[0]
-            last_ms = (wrong or read)[-1][1].at_ms
-            yield of_many(
+            told = [each for each in read if each[2]] or read
+            (name_server, first, kind), last_ms = told[0], told[-1][1].at_ms
+            yield from of_done(
                 (broker, name_server),
                 kind or "registers what it is and has",
-                (first.at_ms, last_ms),
                 _OWN_ROW,
-                len(read),
-                [one.at_ms for _, one, _ in wrong],
+                [Done(one.at_ms, not wrong) for _, one, wrong in read],
+                span=(first.at_ms, last_ms),
                 to_ms=last_ms + 1.0,
-                more={"came": self._said(broker, first)} if wrong else {},
+                more={"came": self._said(broker, first)} if kind else {},
             )
 
     def _uncopied(self, broker: str, one: Request) -> str:
@@ -314,7 +311,8 @@ def _kept(control: Control, world: World) -> Iterator[Finding]:
         lost = sorted(topic for topic, queues in due.items() if queues and now.get(topic) != queues)
         span = ended_ms, max(first_ms, ended_ms)
         about = broker, "topics", lost[0] if lost else ""
-        yield of_many(about, "keeps topics over a restart", span, _KEPT_ROW, len(due), [first_ms] * len(lost))
+        done = [Done(first_ms, topic not in lost) for topic in due]
+        yield from of_done(about, "keeps topics over a restart", _KEPT_ROW, done, span=span)
 
 
 def _versions(control: Control, world: World) -> Iterator[Finding]:
@@ -357,10 +355,11 @@ def _of_groups(control: Control, world: World) -> Iterator[Finding]:
     of = grouped((row.node, row) for row in made if world.made_by(row.node) == OURS and row.topic not in asked)
     for broker, rows in of.items():
         wrong = [row for row in rows if _queues(row) != (1, 1)]
-        about, span = (broker, "topics", (wrong or rows)[0].topic or ""), (rows[0].time_ms, rows[-1].time_ms)
-        more = {"came": f"{_queues(wrong[0])} queues"} if wrong else {}
-        times = [row.time_ms for row in wrong]
-        yield of_many(about, "one queue for a group", span, _GROUP_ROW, len(rows), times, more=more)
+        about, more = (broker, "topics", (wrong or rows)[0].topic or ""), {}
+        if wrong:
+            more = {"came": f"{_queues(wrong[0])} queues"}
+        done = (Done(row.time_ms, row not in wrong) for row in rows)
+        yield from of_done(about, "one queue for a group", _GROUP_ROW, done, more=more)
     yield from _of_members(control, world, {act.topic for act in world.acts}, of)
 
 

@@ -27,7 +27,7 @@ from ...oracle.time_outs import PULL_CALL_MS, REBALANCE
 from ...oracle.world import World
 from ...topology import broker_name, node_of_client_id
 from ...verdict import Finding
-from ..findings import Done, because, of_done, of_many
+from ..findings import Done, of_done
 from ..record.control import Control, Row, once
 from ..record.timer_acts import Process, Run
 from ..record.turns import client_routes
@@ -188,8 +188,8 @@ class GroupAnswers(Process):
             is_wrong = len(names) > 1 and len(names) * processes * _at_least(times, draws, len(names)) < _BY_CHANCE
             about, span = (self.life.node, most), (of[0][0], of[-1][0])
             row = "MQClientInstance.findBrokerAddrByTopic: a random broker of the topic's route"
-            wrong, more = [of[0][0]] if is_wrong else [], because([f"{times} of {draws} times"] if is_wrong else [])
-            yield of_many(about, "asks a random broker", span, row, 1, wrong, to_ms=of[-1][0], more=more)
+            done = [Done(of[0][0], not is_wrong, f"{times} of {draws} times")]
+            yield from of_done(about, "asks a random broker", row, done, span=span, to_ms=of[-1][0])
 
     def _known(self) -> Iterator[tuple[str, Done]]:
         """Whether a broker that answered this consumer that it does not know its group, or no topic of it, had heard of

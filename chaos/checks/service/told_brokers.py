@@ -25,7 +25,7 @@ from ...oracle.queue_owners import least_asked, node_of_client
 from ...oracle.time_outs import HEARTBEAT, SUSPEND_MS
 from ...topology import node_of_client_id
 from ...verdict import Finding
-from ..findings import Done, because, of_done, of_many
+from ..findings import Done, because, of_done
 from ..record.control import Control, Row, once
 from ..record.timer_acts import Process
 
@@ -54,9 +54,9 @@ class Told(Process):
             own = {run.value.get("client") for run in self.rows("client_id")}
             shared = ((id_, of) for id_, of in clients if id_ in own and node_of_client_id(id_) != node)
             others = because(of for _, of in shared if of != node)
-            wrong = [self.start_ms] if others else []
+            done = [Done(self.start_ms, not others), *[Done(self.start_ms, True)] * (len(ids) - 1)]
             about, span = (node, HEARTBEAT), (self.start_ms, self.end_ms)
-            yield of_many(about, "has its own clientId", span, rule, len(ids), wrong, to_ms=self.end_ms, more=others)
+            yield from of_done(about, "has its own clientId", rule, done, span=span, to_ms=self.end_ms, more=others)
             rule = _HEARTBEAT + "has the clientId of its process"
             yield from self._said("has its clientId", rule, lambda said: said["client"] in ids, "client")
         rule = _HEARTBEAT + "names every group of the client"
