@@ -58,6 +58,7 @@ from ...oracle.choosing.start_choice import (
     starts_needed,
 )
 from ...oracle.client_profiles import Advance, Attempts, ClientProfile, Order, profile_of
+from ...oracle.intervals import grouped
 from ...oracle.lists import in_use
 from ...oracle.reach import lost
 from ...oracle.recorded import OURS
@@ -134,10 +135,7 @@ def _by_dialler(found: Sequence[Selection], world: World) -> dict[str | None, li
     """Those of clients under test by the dialler that they share, of who has a profile of its own by its name; of all
     others, by None."""
     diallers = {node.name: node.dialler or (node.name if node.client_profile else None) for node in world.nodes}
-    groups: dict[str | None, list[Selection]] = {None: []}
-    for of in found:
-        groups.setdefault(diallers.get(of.who.node), []).append(of)
-    return groups
+    return {None: [], **grouped((diallers.get(of.who.node), of) for of in found)}
 
 
 CHECK = Check(
@@ -330,7 +328,6 @@ def _verdict(
     uneven = [one for one in judged if one.uneven]
     examined += len(uneven if open_ else judged)  # beside each choice, what all first choices together show
     numbers = {rule: len(rows) for rule, rows in sorted(broken.items())}
-    violations = sum(numbers.values())
     labels = {dialler: label_of(_walks(those, names)).word for dialler, those in outside.items()}
     measured = {
         "first_choices": dict(first.counts),
@@ -352,14 +349,13 @@ def _verdict(
         "client_profile": profile.name,
     }
     why = [f"first choices of {one.of} are not uniform: {one.says}, p = {one.p_value:.2g}" for one in uneven]
-    why += [singular(f"rule '{rule}' broken {number} times") for rule, number in numbers.items()]
+    why += _said(broken)
     validity = Validity.VALID
     if why:
         validity = Validity.INVALID
     elif late:
         validity = Validity.UNKNOWN
-        said = "; ".join(singular(f"rule '{rule}' broken {len(rows)} times") for rule, rows in sorted(late.items()))
-        why.append(f"{said}, but the clients had stood still for half of a try's time-out")
+        why.append(f"{'; '.join(_said(late))}, but the clients had stood still for half of a try's time-out")
     elif unclear:
         validity = Validity.UNKNOWN
         why += [f"{', '.join(sorted(unclear))}: {next(iter(unclear.values()))}"]
@@ -374,7 +370,7 @@ def _verdict(
         name=NAME,
         verdict=validity,
         examined=examined,
-        violations=violations + len(uneven),
+        violations=sum(numbers.values()) + len(uneven),
         measured=measured,
         allowed=allowed,
         examples=tuple(one.example for rows in strange.values() for one in rows[:EXAMPLES_MAX])[:EXAMPLES_MAX],
@@ -386,6 +382,10 @@ def _verdict(
         why="; ".join(why),
         undecided={UNIFORM: open_} if open_ else {},
     )
+
+
+def _said(broken: Mapping[str, Sequence[Broken]]) -> list[str]:
+    return [singular(f"rule '{rule}' broken {len(rows)} times") for rule, rows in sorted(broken.items())]
 
 
 def _walks(found: Sequence[Selection], names: Mapping[str, str]) -> Iterator[tuple[int, list[Step]]]:
@@ -431,20 +431,11 @@ def _strange(rows: Sequence[Broken], names: Mapping[str, str], world: World, *, 
 
 def _kept(found: Sequence[Selection], strange: Iterable[Sequence[Broken]], world: World) -> Iterator[Finding]:
     """One for each process that broke no rule, the prober's starts together: from its first choice to its last."""
-    choices: dict[tuple[str, int], list[Choice]] = defaultdict(list)
-    for of in found:
-        choices[of.who.node, of.who.incarnation] += of.choices
-    for process in {b.row.process for rows in strange for b in rows}:
-        choices.pop(process, None)
-    for (node, _), made in choices.items():
-        if made:
-            yield finding(
-                node,
-                "chose by the rules",
-                (min(choice.row.time_ms for choice in made), max(choice.row.time_ms for choice in made)),
-                Rule(world.client_profile_of(node).rule, ""),
-                examined=len(made),
-            )
+    broke = {one.row.process for rows in strange for one in rows}
+    choices = grouped((of.who[:2], choice.row.time_ms) for of in found for choice in of.choices)
+    for (node, _), times in ((process, times) for process, times in choices.items() if process not in broke):
+        rule = Rule(world.client_profile_of(node).rule, "")
+        yield finding(node, "chose by the rules", (min(times), max(times)), rule, examined=len(times))
 
 
 def _uniform(first: _FirstChoices, profile: ClientProfile, undecided: str) -> Finding:
@@ -471,11 +462,8 @@ LIST_MAX = 3
 
 def uneven_orders(found: Iterable[Selection]) -> Iterator[Broken]:
     """One for each configured list of which some orders were drawn so often that chance is no reason."""
-    by_list: dict[tuple[str, ...], list[tuple[Selection, Choice]]] = defaultdict(list)
-    for of in found:
-        if of.choices and (listed := of.choices[0].listed):
-            by_list[tuple(sorted(listed))].append((of, of.choices[0]))
-    for listed, drawn in by_list.items():
+    drawing = ((of, of.choices[0]) for of in found if of.choices and of.choices[0].listed)
+    for listed, drawn in grouped((tuple(sorted(choice.listed or ())), (of, choice)) for of, choice in drawing).items():
         if not 1 < len(listed) <= LIST_MAX or len(set(listed)) < len(listed):
             continue
         orders, cells = Counter(choice.listed for _, choice in drawn), factorial(len(listed))

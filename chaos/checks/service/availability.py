@@ -31,6 +31,8 @@ from ..plain.forbidden import (
     CODES_OF_PULLS,
     CODES_OF_SENDS,
     FORBIDDEN,
+    PULLS,
+    SENDS,
     TO_A_FULL_DISK,
     TO_A_MASTER,
     TO_ITS_QUEUES,
@@ -48,6 +50,19 @@ QUEUES_KIND, WAIT_KIND = "takes messages for its queues", "waits for a slave tha
 FULL_KIND = "refuses messages while its disk is full"
 CODE_KIND = "refuses with its code"
 _TAKEN = (TO_A_MASTER, TO_ITS_QUEUES)
+_REFUSES = FORBIDDEN_KIND, "msgCheck, PullMessageProcessor: what the topic's permission or queues forbid is refused"
+_CODES = CODE_KIND, "msgCheck, PullMessageProcessor: a refusal has code 16 (permission) or 1 (queueId; 5.x: 29)"
+_FORBIDDEN = {
+    SENDS: _REFUSES,
+    PULLS: _REFUSES,
+    CODES_OF_SENDS: _CODES,
+    CODES_OF_PULLS: _CODES,
+    TO_A_FULL_DISK: (FULL_KIND, "DefaultMessageStore.checkStoreStatus: a store whose disk is full takes no message"),
+    TO_A_MASTER: (MASTER_KIND, "DefaultMessageStore.checkStoreStatus: a master's store takes messages"),
+    TO_ITS_QUEUES: (QUEUES_KIND, "msgCheck: only a queueId that the topic lacks is illegal"),
+    WITHOUT_SLAVE: (WAIT_KIND, "CommitLog.handleHA: without a slave a SYNC_MASTER answers SLAVE_NOT_AVAILABLE"),
+}
+"""By what a broker had to refuse, or to take: the finding's kind and the rule."""
 _BELOW = "below the scenario's availability_floor"
 _FLOOR_ROW = (
     "availability_floor: from the first fault or act by hand on, the scenario's share of sends, pulls and look-ups "
@@ -130,21 +145,8 @@ CHECK = Check(
 def _forbidden(about: tuple[str, str, str], tally: Tally) -> Finding:
     """Of what a broker had to refuse, or to take."""
     broker, topic, what = about
-    kind, row = (
-        FORBIDDEN_KIND,
-        "msgCheck, PullMessageProcessor: what the topic's permission or queues forbid is refused",
-    )
-    if what == TO_A_FULL_DISK:
-        kind, row = FULL_KIND, "DefaultMessageStore.checkStoreStatus: a store whose disk is full takes no message"
-    elif what == TO_A_MASTER:
-        kind, row = MASTER_KIND, "DefaultMessageStore.checkStoreStatus: a master's store takes messages"
-    elif what == TO_ITS_QUEUES:
-        kind, row = QUEUES_KIND, "msgCheck: only a queueId that the topic lacks is illegal"
-    elif what in (CODES_OF_SENDS, CODES_OF_PULLS):
-        kind, what = CODE_KIND, what.split()[-1]
-        row = "msgCheck, PullMessageProcessor: a refusal has code 16 (permission) or 1 (queueId; 5.x: 29)"
-    elif what == WITHOUT_SLAVE:
-        kind, row = WAIT_KIND, "CommitLog.handleHA: without a slave a SYNC_MASTER answers SLAVE_NOT_AVAILABLE"
+    kind, row = _FORBIDDEN[what]
+    what = what.split()[-1] if kind == CODE_KIND else what
     first_ms = tally.first_bad_ms or 0.0
     out = (first_ms, max(tally.last_bad_ms or 0.0, first_ms + 1.0)) if tally.bad else None
     return finding(
