@@ -16,7 +16,7 @@ from typing import Any
 from ...oracle.lost_brokers import Absence, absences, too_short
 from ...oracle.world import World
 from ...verdict import Finding, Validity, Verdict
-from ..check import Check, Group, Needs, Reads, Section
+from ..check import Check, Group, Needs, Section
 from ..findings import counted, finding, need_not_leave, rounded, verdict_of
 from ..plain.broker_uses import broker_uses
 from ..plain.part import Gathering
@@ -84,7 +84,6 @@ CHECK = Check(
     is_of_the_whole=True,
     despite_stalls=True,
     needs=(Needs.MESSAGES,),
-    reads=Reads.OPERATIONS,
     gather=gather,
     readings=(USES,),
     judge=judge,

@@ -26,7 +26,7 @@ from ...oracle.time_outs import OFFSET_CALL_MS
 from ...oracle.world import World
 from ...topology import node_of_client_id
 from ...verdict import FINDINGS_MAX, Finding, Verdict
-from ..check import Check, Group, Needs, Reads, Section
+from ..check import Check, Group, Needs, Section
 from ..findings import NEVER, Rule, at_no_time, finding, verdict_by_counts, wrong_or_late
 from ..plain.commits import COMMITS
 from ..plain.part import Gathering
@@ -120,7 +120,6 @@ CHECK = Check(
     section=Section.MESSAGES,
     accuses_object=(_REPEATED,),
     needs=(Needs.MESSAGES,),
-    reads=Reads.MESSAGES,
     gather=gather,
     readings=(COMMITS,),
     judge=judge,

@@ -23,7 +23,7 @@ from ...oracle.recorded import OURS
 from ...oracle.time_outs import pull_delay
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX, Finding, Validity, Verdict
-from ..check import Check, Group, Needs, Reads, Section
+from ..check import Check, Group, Needs, Section
 from ..findings import Rule, finding, rounded, verdict_by_counts
 from ..plain.deliveries import DELIVERIES, LAST, Pull, Slow
 from ..plain.part import Gathering
@@ -181,7 +181,6 @@ CHECK = Check(
     is_of_the_whole=True,
     accuses_object=(NOT_AS_SENT, EARLY),
     needs=(Needs.MESSAGES,),
-    reads=Reads.MESSAGES,
     gather=gather,
     readings=(DELIVERIES,),
     judge=judge,

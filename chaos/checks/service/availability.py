@@ -25,7 +25,7 @@ from ...oracle.reach import first_harm_ms
 from ...oracle.recovery import LOOK_UP
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Group, Needs, Reads, Section
+from ..check import Check, Group, Needs, Section
 from ..findings import Rule, at_no_time, finding, rounded, verdict_by_counts
 from ..plain.forbidden import (
     CODES_OF_PULLS,
@@ -133,7 +133,6 @@ CHECK = Check(
     section=Section.OPERATIONS,
     is_of_the_whole=True,
     needs=(Needs.MESSAGES,),
-    reads=Reads.OPERATIONS,
     gather=gather,
     readings=(SLOTS, FORBIDDEN),
     judge=judge,

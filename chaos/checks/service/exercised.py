@@ -32,7 +32,7 @@ from ...oracle.recorded import Fault
 from ...oracle.world import World
 from ...topology import ADMIN, broker_name
 from ...verdict import Finding, Verdict
-from ..check import Check, Group, Needs, Reads, Section
+from ..check import Check, Group, Needs, Section
 from ..findings import Rule, finding, verdict_by_counts
 from ..plain.effects import Asked, effects
 from ..plain.part import Gathering
@@ -142,7 +142,6 @@ CHECK = Check(
     is_of_the_whole=True,
     despite_stalls=True,
     needs=(Needs.EXPERIMENT, Needs.MESSAGES),
-    reads=Reads.OPERATIONS,
     gather=gather,
     readings=(EFFECTS, SLOTS),
     judge=judge,

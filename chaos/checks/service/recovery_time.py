@@ -15,7 +15,7 @@ from ...oracle.reach import moments
 from ...oracle.recorded import stall_ms
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Group, Needs, Reads, Section
+from ..check import Check, Group, Needs, Section
 from ..findings import finding, verdict_of, wrong_or_late
 from ..plain.slots import SLOTS, slots_of
 from ..record.recoveries import NAMES, Recovery, measured, recoveries
@@ -45,7 +45,6 @@ CHECK = Check(
     is_of_the_whole=True,
     despite_stalls=True,
     needs=(Needs.MESSAGES,),
-    reads=Reads.OPERATIONS,
     gather=slots_of,
     readings=(SLOTS,),
     judge=judge,
