@@ -65,8 +65,7 @@ class BrokerTasks(Tasks):
             yield ended_ms, is_changed
 
     def _lists(self) -> list[tuple[float, list[str]]]:
-        names = {node.address: node.name for node in self.world.of_kind("name_server")}
-        fetched = self.rows("name_server_list")
+        names, fetched = self.world.owners, self.rows("name_server_list")
         return [(run.ended_ms, [names.get(at, at) for at in run.row.decoded or ()]) for run in fetched]
 
     def others(self) -> Iterator[Finding]:

@@ -18,7 +18,7 @@ Where clients had chosen a NameServer that was then lost to them, at least one m
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -202,28 +202,22 @@ def _forces_a_switch(world: World, fault: Fault) -> bool:
     return not fault.harmless(world.timers) and lasts_ms > world.timers.P_ms + 2 * world.timers.A_ms
 
 
-def _asked(world: World) -> list[Asked]:
+def _asked(world: World) -> Iterator[Asked]:
     """One entry for each fault of a process, two for one of a link: who dialled it, and who dropped the dialler."""
-    nodes, grace_ms = {node.name: node for node in world.nodes}, world.timers.A_ms + world.timers.T_ms
-
-    def address(name: str, at_ms: float) -> str | None:
-        return nodes[name].address_at(at_ms) if name in nodes else None
-
-    found: list[Asked] = []
+    grace_ms = world.timers.A_ms + world.timers.T_ms
     ended_ms = grouped((fault.source, fault.start_ms) for fault in world.faults if fault.ends_process)
     for fault in world.faults:
         if not fault.kind.shows_in_rows:
             continue  # no row tells a narrow link from a busy one, and acts have rows of their own
         when = fault.start_ms, min(fault.end_ms, world.end_ms) + grace_ms, fault.kind.call_takes_ms
-        source, target = address(fault.source, fault.start_ms) or fault.source, fault.target  # a client has no address
-        if target is None:
+        source = world.address_at(fault.source, fault.start_ms) or fault.source  # a client has no address
+        if (target := fault.target) is None:
             later_ms = (at_ms for at_ms in ended_ms.get(fault.source, ()) if at_ms > fault.start_ms)
             again_ms = min(later_ms, default=world.end_ms) if fault.ends_process else 0.0
-            found.append(Asked(fault.fault_id, source, None, "", *when, again_ms))
+            yield Asked(fault.fault_id, source, None, "", *when, again_ms)
         else:
-            found.append(Asked(fault.fault_id, address(target, fault.start_ms), fault.source, "", *when))
-            found.append(Asked(fault.fault_id, source, target, "broker_dropped", *when))
-    return found
+            yield Asked(fault.fault_id, world.address_at(target, fault.start_ms), fault.source, "", *when)
+            yield Asked(fault.fault_id, source, target, "broker_dropped", *when)
 
 
 def _effects(evidence: Evidence, world: World) -> dict[str, dict[str, int]]:
