@@ -25,10 +25,6 @@ from ..record.control import Control, Row
 
 NAME = "dead_name_servers_left"
 _SHOWN = 60
-_CLIENTS = ("producer", "consumer")
-
-_Process = tuple[str, int]
-"""Node and incarnation."""
 
 
 class _Visit(NamedTuple):
@@ -114,9 +110,8 @@ def _no_loss(world: World) -> str:
 
 
 def _seen(control: Control, losses: Sequence[NameServerLoss]) -> dict[int, _Seen]:
-    chosen = _of_clients(control, "name_server_chosen", losses)
-    called = _of_clients(control, "name_server_call", losses)
-    lists = _of_clients(control, "name_server_list", losses)
+    events = "name_server_chosen", "name_server_call", "name_server_list"
+    chosen, called, lists = (control.by_process(event) for event in events)
     lists_ms = {process: [row.time_ms for row in rows] for process, rows in lists.items()}
     visits = {process: _visits(rows, lists_ms.get(process, ())) for process, rows in chosen.items()}
     found: dict[int, _Seen] = {}
@@ -131,12 +126,6 @@ def _seen(control: Control, losses: Sequence[NameServerLoss]) -> dict[int, _Seen
             asked=sum(row.time_ms >= loss.from_ms for row in rows[first:last]),
         )
     return found
-
-
-def _of_clients(control: Control, event: str, losses: Sequence[NameServerLoss]) -> dict[_Process, list[Row]]:
-    concerned = {(loss.client, loss.incarnation) for loss in losses}
-    rows = (row for row in control.rows(event) if row.role in _CLIENTS and row.process in concerned)
-    return grouped((row.process, row) for row in rows)
 
 
 def _failed(row: Row, loss: NameServerLoss) -> bool:

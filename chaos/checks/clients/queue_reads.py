@@ -90,7 +90,7 @@ def _queues(control: Control, world: World, group: Asker) -> Iterator[tuple[Queu
         if not all(broker in world.seen_by(member, "broker") for member in group.members):
             continue
         for life in world.lives_of(broker.name):
-            rows = [row for row in control.rows("topic") if row.process == (broker.name, life.incarnation)]
+            rows = control.by_process("topic").get(life.process, ())
             states = [(row.time_ms, row.decoded) for row in rows if row.topic == group.topic]
             for (at_ms, state), end_ms in until_next(states, min(life.end_ms, world.end_ms)):
                 if at_ms > clients_began_ms(world):  # routes, members and shares have to follow first

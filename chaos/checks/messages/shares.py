@@ -16,7 +16,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
-from ...oracle.intervals import grouped
 from ...oracle.link import MOMENT_MS
 from ...oracle.queue_owners import Queue, States, listed, readable
 from ...oracle.recorded import OURS, Life, NodeInfo
@@ -50,8 +49,7 @@ def shares_taken(control: Control, world: World) -> Iterator[Finding]:
         return  # which of a name's brokers was asked nobody records
     known = {name: States(*zip(*states, strict=True)) for name, states in listed(world, control.rows).items()}
     assigned = [row for row in control.rows("assigned") if row.topic]
-    rows = control.rows("assigned", "route_changed", "scheduled_task", "members_listed")
-    said = grouped((row.process, row) for row in rows)
+    said = control.by_process("assigned", "route_changed", "scheduled_task", "members_listed")
     for node in world.ours("consumer"):
         topics = _topics(world, node.name, assigned)
         for life in world.lives_of(node.name):

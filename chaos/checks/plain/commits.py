@@ -221,9 +221,8 @@ def _late(
 
 def _older(control: Control, world: World, commits: Mapping[Place, Sequence[Row]]) -> Iterator[Older]:
     """Queues that were taken at an older offset than was committed."""
-    group_of = {member: group.name for group in askers(world) for member in group.members}
-    for row in (row for row in control.rows("queue_taken") if row.node in group_of):
-        place, offset = (*_queue(row), group_of[row.node]), row.offset or 0
+    for place, row in _taken(control, world):
+        offset = row.offset or 0
         before = [one for one in commits.get(place, ()) if one["time_ms"] <= row.time_ms]
         low_ms = max((one["time_ms"] for one in before if one["offset"] <= offset), default=-np.inf)
         higher = [one for one in before if one["time_ms"] > low_ms]
@@ -237,6 +236,13 @@ def _older(control: Control, world: World, commits: Mapping[Place, Sequence[Row]
             passed_ms = min(one["time_ms"] for one in higher)
             answered = (row.decoded or {}).get("answered")
             yield Older(*place, offset, row.node, row.time_ms, passed_ms, min(at_master, default=None), answered)
+
+
+def _taken(control: Control, world: World) -> Iterator[tuple[Place, ControlRow]]:
+    """Where each member of a group took a queue; with broadcasting each consumer is a group."""
+    group_of = {member: group.name for group in askers(world) for member in group.members}
+    taken = (row for row in control.rows("queue_taken") if row.node in group_of)
+    return (((*_queue(row), group_of[row.node]), row) for row in taken)
 
 
 def _at_slaves(world: World, commits: Mapping[Place, Sequence[Row]]) -> list[AtSlave]:
@@ -290,10 +296,10 @@ def _forgotten(world: World, commits: Mapping[Place, Sequence[Row]]) -> Iterator
                 yield Forgotten(*place, told["offset"], before, row["time_ms"], told["time_ms"], slave=slave)
 
 
-def _begun_below(control: Control, _world: World, commits: Mapping[Place, Sequence[Row]]) -> Iterator[Forgotten]:
+def _begun_below(control: Control, world: World, commits: Mapping[Place, Sequence[Row]]) -> Iterator[Forgotten]:
     """Queues that a broadcasting consumer began below the offset that its own file had."""
-    for row in control.rows("queue_taken"):
-        place, offset = (*_queue(row), row.node), row.offset or 0
+    for place, row in _taken(control, world):
+        offset = row.offset or 0
         own = [one for one in commits.get(place, ()) if one["time_ms"] <= row.time_ms][-1:]
         for one in own:
             if offset < one["offset"]:
@@ -303,9 +309,8 @@ def _begun_below(control: Control, _world: World, commits: Mapping[Place, Sequen
 def _invented(control: Control, world: World, commits: Mapping[Place, Sequence[Row]]) -> Iterator[Forgotten]:
     """Offsets that a process of a broker answered (14), beyond all that it had been told. Others' brokers do not say of
     a pull that they hold what it commits."""
-    group_of = {member: group.name for group in askers(world) for member in group.members}
-    for row in (row for row in control.rows("queue_taken") if row.node in group_of):
-        place, answered = (*_queue(row), group_of[row.node]), (row.decoded or {}).get("answered")
+    for place, row in _taken(control, world):
+        answered = (row.decoded or {}).get("answered")
         life = world.life_at(place[1], row.time_ms)
         if answered is None or life is None or world.made_by(place[1]) != OURS:
             continue

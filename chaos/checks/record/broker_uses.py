@@ -110,9 +110,7 @@ def _gone(control: Control, life: Life) -> Iterator[tuple[str, frozenset[str], f
     named: dict[str, frozenset[str]] = {}
     of: dict[str, set[str]] = defaultdict(set)
     gone: dict[str, float] = {}
-    for row in control.rows("route_changed"):
-        if row.process != life.process:
-            continue
+    for row in control.by_process("route_changed").get(life.process, ()):
         before: frozenset[str] = frozenset().union(*named.values())
         topic, brokers = row.topic or "", (decoded(row.value) or {}).get("brokers") or {}
         named[topic] = frozenset(address for ids in brokers.values() for address in ids.values())

@@ -128,6 +128,11 @@ class Control:
             return self.by_event.get(events[0], ())
         return sorted((row for event in events for row in self.by_event.get(event, ())), key=order)
 
+    @once
+    def by_process(self, *events: str) -> Mapping[tuple[str, int], Sequence[Row]]:
+        """The same by the process that recorded them."""
+        return grouped((row.process, row) for row in self.rows(*events))
+
 
 def told_by(
     table: pa.Table,

@@ -92,13 +92,16 @@ class RouteTables:
         yield changes[first - 1][2] if first else None
         yield from (value for _, _, value in changes[first : bisect_right(changes, to_ms, key=_when)])
 
+    def of(self, process: Process, topic: str) -> Sequence[RouteStretch]:
+        return self.stretches.get(process, {}).get(topic, ())
+
     def presence(self, process: Process, topic: str, broker: str, *, anywhere: bool = False) -> Sequence[Presence]:
         """Whether the topic's route had the broker: under its name and id, with the address that it has then; or, of
         what must not be there, `anywhere`: with any that it ever has."""
         node = self._brokers.get(broker)
         key = process, topic, broker, anywhere and node is not None and bool(node.moves)
         if key not in self._presence:
-            self._presence[key] = self.present(self.stretches.get(process, {}).get(topic, ()), broker, key[-1])
+            self._presence[key] = self.present(self.of(process, topic), broker, key[-1])
         return self._presence[key]
 
     def present(self, stretches: Sequence[RouteStretch], broker: str, anywhere: bool) -> list[Presence]:

@@ -47,14 +47,19 @@ class Run(NamedTuple):
 
 @once
 def by_process(control: Control, event: str) -> Mapping[tuple[str, int], Sequence[Run]]:
-    return grouped((row.process, Run(row.began_ms, row.time_ms, row)) for row in control.rows(event))
+    of = control.by_process(event).items()
+    return {process: [Run(row.began_ms, row.time_ms, row) for row in rows] for process, rows in of}
 
 
 @once
-def _by_client(control: Control, event: str) -> Mapping[str, Mapping[str, Sequence[float]]]:
-    """Client and broker of ours to when the broker wrote such a row of it."""
-    clients = grouped((node_of_client(row), (row.node, row.time_ms)) for row in control.rows(event))
-    return {client: grouped(of) for client, of in clients.items()}
+def of_client(control: Control, event: str) -> Mapping[str, Sequence[Row]]:
+    """Client to such rows of brokers about it."""
+    return grouped((node_of_client(row), row) for row in control.rows(event))
+
+
+@once
+def _at_brokers(control: Control, client: str, event: str) -> Mapping[str, Sequence[float]]:
+    return grouped((row.node, row.time_ms) for row in of_client(control, event).get(client, ()))
 
 
 class Process(Stops):
@@ -65,7 +70,7 @@ class Process(Stops):
         self.control, self.kind = control, kind
         self.process = life.process
         # A client whose start failed is made anew within its process: each takes its list and begins its tasks.
-        rows = (row for row in control.rows("name_server_list") if row.process == self.process)
+        rows = control.by_process("name_server_list").get(self.process, ())
         lists = (row.time_ms for row in rows if row.f is None)  # one with f was fetched in mid-run
         self.start_ms = max((*lists, life.start_ms)) if kind in ("producer", "consumer") else life.start_ms
         self.troubles = Troubles(world, life.node)
@@ -166,7 +171,7 @@ class Process(Stops):
 
     def at_brokers(self, event: str) -> Mapping[str, Sequence[float]]:
         """When each broker of ours wrote such a row of this client, `client_heartbeat` or `client_gone`."""
-        return _by_client(self.control, event).get(self.life.node, {})
+        return _at_brokers(self.control, self.life.node, event)
 
     def finding(self, task: str, kind: str, row: str, acts: Iterable[Act], *, of: str = "") -> Iterator[Finding]:
         """One of all acts of a timer; measured is the worst that was out of time by the same formula as the first that

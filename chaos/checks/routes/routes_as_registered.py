@@ -134,7 +134,7 @@ def _answers(control: Control, world: World, life: Life) -> Iterator[Finding]:
     """What it answered requests that change its routes, or ask for them."""
     if (routes := received(control, world).routes(life)) is None:
         return
-    rows = [row for row in control.rows("registration", "write_perm") if row.process == life.process]
+    rows = control.by_process("registration", "write_perm").get(life.process, ())
     told = chain(_answered(routes, rows), _compared(control, world, life, routes))
     for (name, kind), done in grouped(told).items():
         yield from of_done((life.node, name), kind, _ANSWERS_ROW, done)
@@ -181,7 +181,7 @@ def _notices(control: Control, world: World, life: Life) -> Iterator[Finding]:
     if any(act.f == "update_config" and act.node == life.node for act in world.acts):
         return
     fields = "minBrokerId", "minBrokerAddr", "offlineBrokerAddr"
-    rows = (row for row in control.rows("min_broker_id_told") if row.process == life.process)
+    rows = control.by_process("min_broker_id_told").get(life.process, ())
     saying = ((row, [str((row.decoded or {}).get(field) or "") for field in fields]) for row in rows)
     told = grouped((row.broker_name or "", (row.began_ms, (row.address or "", *said))) for row, said in saying)
     for name in {one.name for one in routes.notices} | told.keys():
@@ -292,9 +292,8 @@ class _Registering:
 def _kept(control: Control, world: World) -> Iterator[Finding]:
     """Whether each process of a broker of ours began with all topics, and their queues and permissions, that the one
     before it had; where an operator changed brokerPermission, which is in all rows, only the queues count."""
-    rows = (row for row in control.rows("topic") if world.made_by(row.node) == OURS)
-    by_process = grouped((row.process, (row.topic or "", row)) for row in rows)
-    had = {process: grouped(of) for process, of in by_process.items()}
+    ours = {process: of for process, of in control.by_process("topic").items() if world.made_by(process[0]) == OURS}
+    had = {process: grouped((row.topic or "", row) for row in of) for process, of in ours.items()}
     permits = {act.node for act in world.acts if act.broker_permission is not None}
     began: dict[tuple[str, int], float] = {}
     for row in control.rows("register"):

@@ -87,10 +87,8 @@ class ExpiredChannels(Process):
     def _left(self) -> Iterator[Done]:
         """When clients left; wrong is a second time."""
         left = dict[str, float]()
-        for row in self.control.rows("client_heartbeat", "client_gone"):
+        for row in self.control.by_process("client_heartbeat", "client_gone").get(self.process, ()):
             channel = str(row.op_id)
-            if row.process != self.process:
-                continue
             if row.event == "client_heartbeat":
                 left.pop(channel, None)
             elif channel in left:

@@ -26,7 +26,7 @@ from ...oracle.timers import Act
 from ...verdict import Finding
 from ..findings import Done, of_done
 from ..record.control import Control, Row, once
-from ..record.timer_acts import Process, Run
+from ..record.timer_acts import Process, Run, of_client
 from .expired_channels import CHANNEL
 from .group_answers import heard_by_brokers
 
@@ -76,7 +76,7 @@ class Members(Process):
             about, span = (self.life.node, HEARTBEAT), (rounds[0][2], self.end_ms)
             for kind, done in grouped(self._heartbeats(rounds)).items():
                 yield from of_done(about, kind, _ROUNDS[kind], done, span=span)
-        gone = [(row, row.f or "") for row in self.control.rows("client_gone") if node_of_client(row) == self.life.node]
+        gone = [(row, row.f or "") for row in of_client(self.control, "client_gone").get(self.life.node, ())]
         brokers = self._routed(self.end_ms, self.life.end_ms)
         row = "MQClientInstance: a client that stops unregisters at every broker of its routes"
         answered = {self.world.owners.get(run.row.address or "", "") for run in self.rows("unregistered")} & brokers

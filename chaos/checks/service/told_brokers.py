@@ -20,26 +20,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
-from ...oracle.intervals import grouped
-from ...oracle.queue_owners import least_asked, node_of_client
+from ...oracle.queue_owners import least_asked
 from ...oracle.time_outs import HEARTBEAT, SUSPEND_MS
 from ...topology import node_of_client_id
 from ...verdict import Finding
 from ..findings import Done, because, of_done
-from ..record.control import Control, Row, once
-from ..record.timer_acts import Process
+from ..record.control import Row
+from ..record.timer_acts import Process, of_client
 
 PULL = "pull"
 PRODUCER = "PRODUCER"
 _HEARTBEAT = "MQClientInstance.prepareHeartbeatData: a heartbeat "
 _PULL = "DefaultMQPushConsumerImpl.pullMessage: "
 _Said = Mapping[str, Any]
-
-
-@once
-def _of_client(control: Control, event: str) -> Mapping[str, Sequence[Row]]:
-    """Client to such rows of brokers about it."""
-    return grouped((node_of_client(row), row) for row in control.rows(event))
 
 
 class Told(Process):
@@ -94,7 +87,7 @@ class Told(Process):
         return of_done((self.life.node, what), kind, rule, done, to_ms=to_ms)
 
     def _told(self, event: str) -> Sequence[Row]:
-        of = _of_client(self.control, event).get(self.life.node, ())
+        of = of_client(self.control, event).get(self.life.node, ())
         return [row for row in of if self.start_ms <= row.time_ms <= self.end_ms]
 
     def _moved(self) -> Iterator[Done]:
