@@ -233,6 +233,7 @@ class _FirstChoices:
     counts: Mapping[str, int]
     times_ms: Sequence[float]
     p_value: float
+    profile: ClientProfile
 
     @property
     def total(self) -> int:
@@ -253,12 +254,14 @@ def _is_uneven(counts: Sequence[int], p: float) -> bool:
     return enough and p < ALPHA
 
 
-def _first_choices(found: Sequence[Selection], addresses: Iterable[str], of: str) -> _FirstChoices:
+def _first_choices(
+    found: Iterable[Selection], addresses: Iterable[str], of: str, profile: ClientProfile
+) -> _FirstChoices:
     first = [selection.choices[0].row for selection in found if selection.choices]
     chosen = Counter(row.name_server for row in first)
     counts = {address: chosen[address] for address in addresses}
-    p = p_value([*counts.values()])
-    return _FirstChoices(of=of, counts=counts, times_ms=[row.time_ms for row in first], p_value=p)
+    p, times_ms = p_value([*counts.values()]), [row.time_ms for row in first]
+    return _FirstChoices(of=of, counts=counts, times_ms=times_ms, p_value=p, profile=profile)
 
 
 def _told_by(first: _FirstChoices, bias: float) -> tuple[dict[str, Any], str]:
@@ -311,20 +314,21 @@ def _verdict(
     if world.served:  # the prober has the first list
         names = {address: name for address, name in names.items() if name in world.served[0].entries}
     even = [of for of in ours if of.who.node not in own]
-    first = _first_choices(even, names, "all clients")
-    lasting = _first_choices([of for of in even if not of.is_prober], names, "producers and consumers")
+    first = _first_choices(even, names, "all clients", profile)
+    lasting = _first_choices((of for of in even if not of.is_prober), names, "producers and consumers", profile)
     outside = {dialler: those for dialler, those in groups.items() if dialler is not None}
-    under_test: dict[_FirstChoices, ClientProfile] = {}
-    for dialler, those in outside.items():
-        had_all = _first_choices([of for of in those if _had_all(of, world)], names, dialler)
-        under_test[had_all] = world.client_profile_of(those[0].who.node)
+    under_test = [
+        _first_choices(
+            (of for of in those if _had_all(of, world)), names, dialler, world.client_profile_of(those[0].who.node)
+        )
+        for dialler, those in outside.items()
+    ]
     later = sum(len(of.choices) - 1 for of in found if of.choices)
     examined = first.total + later + sum(bool(of.choices) for those in outside.values() for of in those)
     told, open_ = _told_by(first, start_bias or BIAS) if profile.drawn else ({"starts": first.total}, "")
     if under_test and not first.total:
         open_ = ""  # a cluster without clients of ours
-    judged = [one for one in (first, lasting) if profile.drawn and one.total]
-    judged += [one for one, of in under_test.items() if of.drawn and one.total]
+    judged = [one for one in (first, lasting, *under_test) if one.profile.drawn and one.total]
     uneven = [one for one in judged if one.uneven]
     examined += len(uneven if open_ else judged)  # beside each choice, what all first choices together show
     numbers = {rule: len(rows) for rule, rows in sorted(broken.items())}
@@ -377,7 +381,7 @@ def _verdict(
         findings=(
             *(one for rows in strange.values() for one in rows),
             *_kept(found, (*broken.values(), *late.values()), world),
-            *(_uniform(one, under_test.get(one, profile), open_) for one in judged if one is first or one.uneven),
+            *(_uniform(one, open_) for one in judged if one is first or one.uneven),
         ),
         why="; ".join(why),
         undecided={UNIFORM: open_} if open_ else {},
@@ -438,13 +442,13 @@ def _kept(found: Sequence[Selection], strange: Iterable[Sequence[Broken]], world
         yield finding(node, "chose by the rules", (min(times), max(times)), rule, examined=len(times))
 
 
-def _uniform(first: _FirstChoices, profile: ClientProfile, undecided: str) -> Finding:
+def _uniform(first: _FirstChoices, undecided: str) -> Finding:
     """The one about all first choices of some clients; it examined nothing where they do not decide it."""
     return finding(
         first.of,
         UNIFORM,
         (min(first.times_ms), max(first.times_ms)),
-        Rule(profile.rule, f"p ≥ {ALPHA:g}"),
+        Rule(first.profile.rule, f"p ≥ {ALPHA:g}"),
         examined=0 if undecided and not first.uneven else first.total,
         wrong=int(first.uneven),
         more={
