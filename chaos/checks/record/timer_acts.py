@@ -205,6 +205,18 @@ class Process(Stops):
             more={"never": True} if act.missing else {},
         )
 
+    def done(
+        self, what: str, kind: str, row: str, every: Iterable[Done], *, of: str = "", **more: Any
+    ) -> Iterator[Finding]:
+        """One of all that the process did; `of`: which node did it, where that is another."""
+        about, span = (of or self.life.node, what), (self.start_ms, self.end_ms)
+        return of_done(about, kind, row, every, span=span, **more)
+
+    def of_brokers(self, kind: str, row: str, every: Iterable[tuple[str, Done]]) -> Iterator[Finding]:
+        """One of each broker, of what the broker told this client."""
+        for broker, done in grouped(every).items():
+            yield from of_done((broker, self.life.node), kind, row, done)
+
     def wait(self, from_ms: float, to_ms: float, wait_ms: float, formula: str) -> Act:
         """From then until then, which has to be that long: pauses alone make it longer."""
         return Act(from_ms, to_ms - from_ms, wait_ms, self.after_pauses(from_ms + wait_ms) - from_ms, formula)

@@ -45,8 +45,7 @@ class ExpiredChannels(Process):
             yield from of_done(about, "forgets clients that left", row, done, span=span)
         if not self.world.clocks.get(self.life.node):  # or it counts a client's silence by its wall clock
             row = "IdleStateHandler, scanNotActiveChannel: a client's channel is closed only when it was idle"
-            span = self.start_ms, self.end_ms
-            yield from of_done(about, "closes only idle channels", row, self._idle(), span=span)
+            yield from self.done(CHANNEL, "closes only idle channels", row, self._idle())
 
     def _idle(self) -> Iterator[Done]:
         """Ends of channels of clients; wrong where this process ended one within the time that it may be idle, though

@@ -16,7 +16,7 @@ Which broker of a name refused a pull, nobody records: all that may have been as
 import math
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ....remoting.codes import ResponseCode
 from ...oracle.intervals import Stretch, grouped
@@ -61,17 +61,12 @@ class GroupAnswers(Process):
         yield from self._listed()
         yield from self._drawn()
         row = "ConsumerManager: a group is known while a member is there, with the topics of the last heartbeat"
-        yield from self._told("knows its group", row, self._known())
+        yield from self.of_brokers("knows its group", row, self._known())
         row = "ConsumerGroupInfo.updateSubscription: only a newer subscription replaces a group's subscription"
-        yield from self._told("newest subscription", row, self._newest())
+        yield from self.of_brokers("newest subscription", row, self._newest())
         if not self.world.setting(self.life.node, "postSubscriptionWhenPull"):  # else a pull needs no heartbeat
             row = "PullMessageProcessor: a pull of a group without a member is refused"
-            yield from self._told("refuses strangers", row, self._strangers())
-
-    def _told(self, kind: str, row: str, told: Iterable[tuple[str, Done]]) -> Iterator[Finding]:
-        """Of each broker what it told this consumer."""
-        for broker, of in grouped(told).items():
-            yield from of_done((broker, self.life.node), kind, row, of)
+            yield from self.of_brokers("refuses strangers", row, self._strangers())
 
     @property
     def _near_ms(self) -> float:

@@ -79,7 +79,7 @@ class Members(Process):
         gone = [(row, row.f or "") for row in of_client(self.control, "client_gone").get(self.life.node, ())]
         brokers = self._routed(self.end_ms, self.life.end_ms)
         row = "MQClientInstance: a client that stops unregisters at every broker of its routes"
-        answered = {self.world.owners.get(run.row.address or "", "") for run in self.rows("unregistered")} & brokers
+        answered = self._by_peer(self.rows("unregistered")).keys() & brokers
         yield from self.leave(gone, brokers - answered, row)
         row = "ClientManageProcessor.unregisterClient: a client that unregisters is a member no longer"
         for broker in sorted(answered):
@@ -266,5 +266,5 @@ class Members(Process):
         runs = sorted((*self.rows("timed_out"), *self.rows("channel")), key=lambda run: run.ended_ms)
         return self._by_peer(run for run in runs if run.row.event == "timed_out" or run.row.f != "open")
 
-    def _by_peer(self, runs: Iterable[Run]) -> Mapping[str, Sequence[float]]:
+    def _by_peer(self, runs: Iterable[Run]) -> Mapping[str, list[float]]:
         return grouped((self.world.owners.get(run.row.address or "", ""), run.ended_ms) for run in runs)

@@ -30,7 +30,7 @@ from ...oracle.time_outs import (
 )
 from ...oracle.timers import Act
 from ...verdict import Finding
-from ..findings import Done, of_done
+from ..findings import Done
 from ..record.lateness import may_time_out
 from ..record.timer_acts import Process, Run
 
@@ -54,11 +54,9 @@ class Waits(Process):
                 row = "NettyRemotingClient: a call that times out closes its channel (clientCloseSocketIfTimeout)"
                 yield from self.finding(CHANNEL, "closes channels of time-outs", row, self._closes())
             row = "NettyRemotingAbstract.failFast: a call ends when its channel does"
-            about, span = (self.life.node, "call"), (self.start_ms, self.end_ms)
-            yield from of_done(about, "ends with its channel", row, self._waited_on(), span=span)
+            yield from self.done("call", "ends with its channel", row, self._waited_on())
             row = "PullRequestHoldService: a pull is answered at the first check after suspendTimeoutMillis"
-            for broker, of in grouped(self._unanswered()).items():
-                yield from of_done((broker, self.life.node), "answers pulls", row, of)
+            yield from self.of_brokers("answers pulls", row, self._unanswered())
         row = "DefaultMQPushConsumerImpl: the next pull is put off"
         for why, acts in grouped(self._pull_delays()).items():
             yield from self.finding(f"{PULL_DELAY}: {why}", "lasts as long as set", row, acts)

@@ -48,8 +48,7 @@ class Told(Process):
             shared = ((id_, of) for id_, of in clients if id_ in own and node_of_client_id(id_) != node)
             others = because(of for _, of in shared if of != node)
             done = [Done(self.start_ms, not others), *[Done(self.start_ms, True)] * (len(ids) - 1)]
-            about, span = (node, HEARTBEAT), (self.start_ms, self.end_ms)
-            yield from of_done(about, "has its own clientId", rule, done, span=span, to_ms=self.end_ms, more=others)
+            yield from self.done(HEARTBEAT, "has its own clientId", rule, done, to_ms=self.end_ms, more=others)
             rule = _HEARTBEAT + "has the clientId of its process"
             yield from self._said("has its clientId", rule, lambda said: said["client"] in ids, "client")
         rule = _HEARTBEAT + "names every group of the client"
@@ -69,9 +68,8 @@ class Told(Process):
             yield from self._said("names all topics", rule, lambda said: topics <= {*said.get("versions", ())})
             rule = _HEARTBEAT + "has each topic's expression"
             yield from self._said("has its expression", rule, lambda said: "wanted" not in said, "wanted")
-        about, span = (node, HEARTBEAT), (self.start_ms, self.end_ms)
         rule = "RebalancePushImpl.messageQueueChanged: a topic's subVersion is set to now"
-        yield from of_done(about, "has a new subVersion", rule, self._moved(), span=span)
+        yield from self.done(HEARTBEAT, "has a new subVersion", rule, self._moved())
         messages, rule = int(str(self.world.setting(node, "pullBatchSize"))), _PULL + "pullBatchSize"
         yield from self._said("asks for pullBatchSize", rule, lambda said: said["messages"] == messages, "messages")
         rule = _PULL + "BROKER_SUSPEND_MAX_TIME_MILLIS"

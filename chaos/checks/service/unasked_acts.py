@@ -26,7 +26,7 @@ broker and its link for so long that one of them may still be on its way. Upstre
 import math
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, pairwise
 
@@ -38,7 +38,7 @@ from ...oracle.recorded import OURS
 from ...oracle.time_outs import HEARTBEAT, POLL, REBALANCE
 from ...topology import is_slave
 from ...verdict import Finding
-from ..findings import Done, at_no_time, finding, of_done
+from ..findings import Done, at_no_time, finding
 from ..record.known_brokers import MASTER_ID
 from ..record.timer_acts import LEAVE, Process, Run
 from ..record.turns import client_routes
@@ -56,37 +56,34 @@ class Unasked(Process):
 
     def findings(self) -> Iterator[Finding]:
         row = "MQClientInstance: looks up every topic each P, and at other times a topic without a route"
-        yield from self._told("look-up", "looks up at polls only", row, self._look_ups())
+        yield from self.done("look-up", "looks up at polls only", row, self._look_ups())
         row = "MQClientInstance.updateTopicRouteInfoFromNameServer: a RemotingException ends the round"
-        yield from self._told(POLL, "stops a poll without an answer", row, self._cut_short())
+        yield from self.done(POLL, "stops a poll without an answer", row, self._cut_short())
         yield from self._dropped()
         row = "MQClientInstance: cleanOfflineBroker before each heartbeat"
-        yield from self._told("dial", "connects to routed brokers", row, self._dials())
-        yield from self._told("heartbeat", "heartbeats to routed brokers", row, self._heartbeats())
+        yield from self.done("dial", "connects to routed brokers", row, self._dials())
+        yield from self.done("heartbeat", "heartbeats to routed brokers", row, self._heartbeats())
         row = "NettyRemotingClient.invokeSync: closes a channel on which a call timed out (clientCloseSocketIfTimeout)"
         kind = "closes after time-outs only" if self.timers.Z else "keeps channels open"
-        yield from self._told("close", kind, row, self._closes())
+        yield from self.done("close", kind, row, self._closes())
         row = "NettyRemotingClient: IdleStateHandler (clientChannelMaxIdleTimeSeconds)"
-        yield from self._told("close", "closes only idle channels", row, self._idle_closes())
+        yield from self.done("close", "closes only idle channels", row, self._idle_closes())
         row = "RebalanceImpl: a queue of its share is dropped after pullMaxIdleTime without a pull"
-        yield from self._told(DROP, "drops only lost queues", row, self._drops())
+        yield from self.done(DROP, "drops only lost queues", row, self._drops())
         if self.kind == "producer":
             row = "MQClientInstance.sendHeartbeatToAllBroker: without a consumer, heartbeats go to masters only"
-            yield from self._told("heartbeat", "heartbeats to masters only", row, self._at_slaves())
+            yield from self.done("heartbeat", "heartbeats to masters only", row, self._at_slaves())
         elif not self.world.workload.get("broadcasting"):
             row = "RebalanceImpl.rebalanceByTopic: without a list of members, queues stay as they are"
-            yield from self._told(REBALANCE, "shares by listed members", row, self._shared_out())
+            yield from self.done(REBALANCE, "shares by listed members", row, self._shared_out())
             row = "DefaultMQPushConsumerImpl.shutdown: persistConsumerOffset, then unregisterConsumer"
-            yield from self._told(LEAVE, "unregisters after its queues", row, self._left())
+            yield from self.done(LEAVE, "unregisters after its queues", row, self._left())
         if self.kind == "consumer" and self._are_all_ours() and self.control.rows("members_changed"):
             row = "DefaultConsumerIdsChangeListener: rebalances when a broker says that the group's members change"
-            yield from self._told(REBALANCE, "woken by a change of members", row, self._wakings())
+            yield from self.done(REBALANCE, "woken by a change of members", row, self._wakings())
             row = "ConsumerManager: a group is notified only when its members change"
             for broker, told in grouped(self._notices()).items():
-                yield from self._told(NOTICE, "reports changes of members only", row, told, of=broker)
-
-    def _told(self, what: str, kind: str, row: str, done: Iterable[Done], *, of: str = "") -> Iterator[Finding]:
-        return of_done((of or self.life.node, what), kind, row, done, span=(self.start_ms, self.end_ms))
+                yield from self.done(NOTICE, "reports changes of members only", row, told, of=broker)
 
     def _is_calm(self, from_ms: float, to_ms: float) -> bool:
         return any(one.start_ms <= from_ms and to_ms <= one.end_ms for one in calm(self.world))
