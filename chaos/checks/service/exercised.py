@@ -82,8 +82,7 @@ def judge(evidence: Evidence, world: World) -> Verdict:
     clients = [node.name for node in world.of_kind("producer", "consumer")]
     if not by_id and not done and not clients:
         return Verdict.nothing_examined(NAME, "there was neither a fault nor a client")
-    effects = _effects(evidence, world)
-    switches, used = _switches(evidence.control, world)
+    effects, switches = _effects(evidence, world), _switches(evidence.control, world)
     missing = [
         _finding(client, "none of its operations succeeded", 0.0, world.end_ms)
         for client in clients
@@ -93,11 +92,10 @@ def judge(evidence: Evidence, world: World) -> Verdict:
     for fault_id, faults in by_id.items():
         seen = effects.get(fault_id, {})
         start_ms, end_ms = min(f.start_ms for f in faults), max(f.end_ms for f in faults)
-        what = _lacks(world, faults, seen, switches.get(fault_id, 0), fault_id in used)
         shown.append({"fault_id": fault_id, "fault": faults[0].fault, "effects": seen})
-        if fault_id in used or switches.get(fault_id):
-            shown[-1]["switches"] = switches.get(fault_id, 0)
-        if what:
+        if fault_id in switches:
+            shown[-1]["switches"] = switches[fault_id]
+        if what := _lacks(world, faults, seen, switches.get(fault_id)):
             until_ms = end_ms if math.isfinite(end_ms) else world.end_ms
             missing.append(_finding(faults[0].source, what, start_ms, until_ms, fault_id))
     missing += [
@@ -173,7 +171,8 @@ def _finding(who: str, what: str, from_ms: float, to_ms: float, fault_id: str = 
     )
 
 
-def _lacks(world: World, faults: Sequence[Fault], seen: Mapping[str, int], switches: int, used: bool) -> str:
+def _lacks(world: World, faults: Sequence[Fault], seen: Mapping[str, int], switches: int | None) -> str:
+    """`switches`: how many clients chose another NameServer; None: no client had chosen the one that was lost."""
     if any(fault.start_ms >= world.end_ms for fault in faults):
         return "the fault began after the end of the run"
     if any(fault.ended_by_others for fault in faults):
@@ -183,7 +182,7 @@ def _lacks(world: World, faults: Sequence[Fault], seen: Mapping[str, int], switc
         return "the fault never ended"  # a run by a timeline heals every fault before it settles
     if not seen and faults[0].kind.shows_in_rows:
         return "no row of the history shows an effect of the fault"
-    if used and not switches and all(_forces_a_switch(world, fault) for fault in faults):
+    if switches == 0 and all(_forces_a_switch(world, fault) for fault in faults):
         return "clients used the NameServer that the fault took away, and none chose another"
     return ""
 
@@ -270,9 +269,7 @@ def _kind(row: Row) -> str:
 def _silent(lateness: Lateness, world: World) -> set[str]:
     """Pauses during which the node, which measured its timers before, measured nothing."""
     found: set[str] = set()
-    for fault in world.pauses():
-        if fault.source not in lateness.of_node:
-            continue
+    for fault in (fault for fault in world.pauses() if fault.source in lateness.of_node):
         at_ms, from_ms = lateness.of_node[fault.source].until, fault.start_ms + RESUME_GRACE_MS
         during = (at_ms >= from_ms) & (at_ms < min(fault.end_ms, world.end_ms))
         if (at_ms < from_ms).any() and not during.any():
@@ -280,27 +277,18 @@ def _silent(lateness: Lateness, world: World) -> set[str]:
     return found
 
 
-def _switches(control: Control, world: World) -> tuple[dict[str, int], set[str]]:
-    """fault_id → choices of another NameServer while it lasted; and the faults that took one that was chosen."""
+def _switches(control: Control, world: World) -> dict[str, int]:
+    """Each fault that took a NameServer from clients that had chosen it → how many chose another while it lasted."""
     servers = {node.name: node.address for node in world.of_kind("name_server")}
     clients = {node.name for node in world.of_kind("producer", "consumer")}
-    asked = [
-        fault
-        for fault in world.faults
-        if (fault.target is None and fault.source in servers) or (fault.target in servers and fault.source in clients)
-    ]
-    if not asked or not clients:
-        return {}, set()
     choices = grouped((row.node, row) for row in control.rows("name_server_chosen"))
     counts: dict[str, int] = defaultdict(int)
-    used: set[str] = set()
-    for fault in asked:
-        server = servers[fault.source if fault.target is None else fault.target]
+    for fault in world.faults:
+        server = servers.get(fault.source if fault.target is None else fault.target)
         until_ms = min(fault.end_ms, world.end_ms) + world.timers.P_ms + world.timers.A_ms
-        for client in clients if fault.target is None else {fault.source}:
+        for client in clients if fault.target is None else clients & {fault.source}:
             before = [row for row in choices.get(client, ()) if row.time_ms <= fault.start_ms]
-            if before and before[-1].name_server == server:
-                used.add(fault.fault_id)
+            if server is not None and before and before[-1].name_server == server:
                 after = [row for row in choices[client] if fault.start_ms < row.time_ms <= until_ms]
                 counts[fault.fault_id] += any((row.decoded or {}).get("reason") != "first" for row in after)
-    return dict(counts), used
+    return dict(counts)
