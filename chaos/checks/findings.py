@@ -82,10 +82,10 @@ def of_done(
     to_ms: float | None = None,
     more: Mapping[str, Any] | None = None,
 ) -> Iterator[Finding]:
-    """Make one finding of all that was done, in `span` or from the first to the last of it; none of nothing. It is out
-    of bounds from the first to the last that was wrong, or to `to_ms`."""
+    """Make one finding of all that was done (in order of time), in `span` or from the first to the last of it; none of
+    nothing. It is out of bounds from the first to the last that was wrong, or to `to_ms`."""
     done = [*every]
-    wrong = sorted(one for one in done if not one.is_right)
+    wrong = [one for one in done if not one.is_right]
     if done:
         out = None
         if wrong:

@@ -210,7 +210,7 @@ class Process(Stops):
     ) -> Iterator[Finding]:
         """One of all that the process did; `of`: which node did it, where that is another."""
         about, span = (of or self.life.node, what), (self.start_ms, self.end_ms)
-        return of_done(about, kind, row, every, span=span, **more)
+        return of_done(about, kind, row, sorted(every), span=span, **more)
 
     def of_brokers(self, kind: str, row: str, every: Iterable[tuple[str, Done]]) -> Iterator[Finding]:
         """One of each broker, of what the broker told this client."""

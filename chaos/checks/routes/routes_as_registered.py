@@ -196,7 +196,7 @@ def _notices(control: Control, world: World, life: Life) -> Iterator[Finding]:
             said = {said for at_ms, said in here if abs(at_ms - one.at_ms) <= _TOLD_MS}
             done.append(Done(one.at_ms, not is_judged or said == {*one.due()}))
         span = life.start_ms, min(life.end_ms, world.end_ms)
-        yield from of_done((life.node, name), "tells the smallest id", _NOTICES_ROW, done, span=span)
+        yield from of_done((life.node, name), "tells the smallest id", _NOTICES_ROW, sorted(done), span=span)
 
 
 def _compared(control: Control, world: World, life: Life, routes: RoutesRead) -> Iterator[tuple[tuple[str, str], Done]]:
@@ -332,7 +332,7 @@ def _versions(control: Control, world: World) -> Iterator[Finding]:
             deleted.add(row.process)
 
     def of_version(process: Process, kind: str, wrong: Collection[int]) -> Iterator[Finding]:
-        done = [Done(at_ms, version not in wrong) for at_ms, version in registered[process].items()]
+        done = sorted(Done(at_ms, version not in wrong) for at_ms, version in registered[process].items())
         span = min(registered[process]), max(registered[process]) + 1.0
         return of_done((process[0], "version"), kind, _VERSION_ROW, done, span=span, to_ms=span[1])
 

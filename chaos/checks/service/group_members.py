@@ -75,7 +75,7 @@ class Members(Process):
         if rounds := [*self._rounds()] if self.control.rows("client_heartbeat") else []:
             about, span = (self.life.node, HEARTBEAT), (rounds[0][2], self.end_ms)
             for kind, done in grouped(self._heartbeats(rounds)).items():
-                yield from of_done(about, kind, _ROUNDS[kind], done, span=span)
+                yield from of_done(about, kind, _ROUNDS[kind], sorted(done), span=span)
         gone = [(row, row.f or "") for row in of_client(self.control, "client_gone").get(self.life.node, ())]
         brokers = self._routed(self.end_ms, self.life.end_ms)
         row = "MQClientInstance: a client that stops unregisters at every broker of its routes"
