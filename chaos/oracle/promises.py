@@ -86,7 +86,6 @@ class ObligationKind(StrEnum):
 class Obligation:
     """In [from_ms, to_ms) the NameServer must hold the broker (RETURN, KEEP), or must not (DROP)."""
 
-    id: int
     demand: ObligationKind
     name_server: str
     incarnation: int
@@ -382,7 +381,7 @@ def obligations(world: World) -> Sequence[Obligation]:
         for state, demand, from_ms, to_ms in _demands(pair, states):
             if from_ms < to_ms:
                 of: dict[str, Any] = {"window": state.window, "label": state.label, "at_ms": state.start_ms}
-                found.append(Obligation(id=len(found), demand=demand, from_ms=from_ms, to_ms=to_ms, **pair.of, **of))
+                found.append(Obligation(demand=demand, from_ms=from_ms, to_ms=to_ms, **pair.of, **of))
     return found
 
 

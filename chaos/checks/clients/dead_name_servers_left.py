@@ -12,7 +12,7 @@ it may, is name_server_selection's, which looks at no fault.
 
 import math
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...oracle.intervals import grouped, until_next
@@ -51,11 +51,10 @@ def judge(control: Control, world: World) -> Verdict:
     found, stay = name_server_losses(world), clients_that_stay(world)
     if not found:
         return Verdict.nothing_examined(NAME, "; ".join([*([_may_stay(stay)] if stay else []), _no_loss(world)]))
-    seen = _seen(control, found)
-    chosen = [e for e in found if seen[e.id].visits]
-    judged = [e for e in chosen if seen[e.id].asked or any(visit.left_ms < e.end_ms for visit in seen[e.id].visits)]
-    findings = [_finding(e, seen[e.id], control, world) for e in judged]
-    measured = {"left": _left(judged, seen), "calls_failed": max((seen[e.id].failed for e in judged), default=0)}
+    chosen = [(loss, seen) for loss, seen in _seen(control, found) if seen.visits]
+    judged = [(e, seen) for e, seen in chosen if seen.asked or any(visit.left_ms < e.end_ms for visit in seen.visits)]
+    findings = [_finding(loss, seen, control, world) for loss, seen in judged]
+    measured = {"left": _left(judged), "calls_failed": max((seen.failed for _, seen in judged), default=0)}
     measured |= {"may_stay": stay} if stay else {}
     return verdict_of(
         NAME,
@@ -109,23 +108,20 @@ def _no_loss(world: World) -> str:
     return need_not_leave(longest.client, longest.name_server, longest.back_ms - longest.start_ms, longest.window)
 
 
-def _seen(control: Control, losses: Sequence[NameServerLoss]) -> dict[int, _Seen]:
+def _seen(control: Control, losses: Sequence[NameServerLoss]) -> Iterator[tuple[NameServerLoss, _Seen]]:
     events = "name_server_chosen", "name_server_call", "name_server_list"
     chosen, called, lists = (control.by_process(event) for event in events)
     lists_ms = {process: [row.time_ms for row in rows] for process, rows in lists.items()}
     visits = {process: _visits(rows, lists_ms.get(process, ())) for process, rows in chosen.items()}
-    found: dict[int, _Seen] = {}
     for loss in losses:
         process = loss.client, loss.incarnation
         rows = called.get(process, ())
         first, last = (bisect_left(rows, at_ms, key=lambda row: row.time_ms) for at_ms in (loss.start_ms, loss.end_ms))
         here = [visit for visit in visits.get(process, {}).get(loss.address, ()) if visit.left_ms > loss.start_ms]
-        found[loss.id] = _Seen(
-            visits=[visit for visit in here if visit.chosen_ms < loss.end_ms],
-            failed=sum(_failed(row, loss) for row in rows[first:last]),
-            asked=sum(row.time_ms >= loss.from_ms for row in rows[first:last]),
-        )
-    return found
+        visits_here = [visit for visit in here if visit.chosen_ms < loss.end_ms]
+        meanwhile = rows[first:last]
+        failed, asked = (_failed(row, loss) for row in meanwhile), (row.time_ms >= loss.from_ms for row in meanwhile)
+        yield loss, _Seen(visits_here, sum(failed), sum(asked))
 
 
 def _failed(row: Row, loss: NameServerLoss) -> bool:
@@ -171,7 +167,7 @@ def _finding(loss: NameServerLoss, seen: _Seen, control: Control, world: World) 
     )
 
 
-def _left(found: Sequence[NameServerLoss], seen: Mapping[int, _Seen]) -> list[dict[str, Any]]:
+def _left(found: Iterable[tuple[NameServerLoss, _Seen]]) -> list[dict[str, Any]]:
     """How long each client that was on a lost NameServer took to leave it; the longest first."""
     rows: list[dict[str, Any]] = [
         {
@@ -181,8 +177,8 @@ def _left(found: Sequence[NameServerLoss], seen: Mapping[int, _Seen]) -> list[di
             "after_ms": rounded(visit.left_ms - loss.start_ms),
             "bound_ms": rounded(loss.window.latest_ms),
         }
-        for loss in found
-        for visit in seen[loss.id].visits
+        for loss, seen in found
+        for visit in seen.visits
         if visit.chosen_ms <= loss.start_ms and visit.left_ms < loss.end_ms
     ]
     return sorted(rows, key=lambda row: -row["after_ms"])[:_SHOWN]

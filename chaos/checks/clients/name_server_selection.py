@@ -92,8 +92,7 @@ FINDINGS_MAX = 200
 
 def judge(control: Control, world: World) -> Verdict:
     """Examined: choices of a NameServer. Violations: choices, lists, calls and connects against the rules."""
-    configured = configured_name_servers(world)
-    if not configured:
+    if not any(node.address for node in world.of_kind("name_server")):
         return Verdict.nothing_examined(NAME, "no NameServer is in the history")
     workload = world.workload
     try:
@@ -172,11 +171,6 @@ def _had_all(of: Selection, world: World) -> bool:
     if not of.choices:
         return True
     return not lost(world, of.who.node, "name_server", of.choices[0].row.time_ms, for_ms=world.timers.C_ms)
-
-
-def configured_name_servers(world: World) -> list[str]:
-    """The addresses, in the order of the NameServers' names."""
-    return [node.address for node in world.of_kind("name_server") if node.address]
 
 
 def broken_rules(found: Sequence[Selection], world: World, profile: ClientProfile, tries: Tries) -> Iterator[Broken]:

@@ -19,15 +19,11 @@ from .route_tables import Process, RouteTables
 from .settling import Due
 
 
-@once
-def demand_tolerances(control: Control, world: World) -> Mapping[int, Tolerance]:
-    """Obligation → how far it may be off."""
-    found = dict[int, Tolerance]()
-    for o in obligations(world):
-        # A registration one period before the change is where φ is counted from.
-        span = o.at_ms - world.timers.R_ms, o.to_ms if o.demand is ObligationKind.KEEP else o.from_ms
-        found[o.id] = control.lateness.tolerance(world, (o.name_server, o.broker), *span, o.window.timers)
-    return found
+def demand_tolerance(control: Control, world: World, o: Obligation) -> Tolerance:
+    """How far the obligation may be off."""
+    # A registration one period before the change is where φ is counted from.
+    span = o.at_ms - world.timers.R_ms, o.to_ms if o.demand is ObligationKind.KEEP else o.from_ms
+    return control.lateness.tolerance(world, (o.name_server, o.broker), *span, o.window.timers)
 
 
 class Demands:

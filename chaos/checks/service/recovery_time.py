@@ -29,7 +29,7 @@ def judge(seen: Slots, world: World) -> Verdict:
     found_moments = moments(world)
     if not found_moments:
         return Verdict.nothing_examined(NAME, "there was no fault, so there is nothing to recover from")
-    found = recoveries(world, found_moments, of_clients(seen.slots, world), seen.edges)
+    found = [*recoveries(world, found_moments, of_clients(seen.slots, world), seen.edges)]
     judged = [recovery for recovery in found if recovery.judged]
     findings = [_finding(one, seen, world) for one in judged]
     nothing = "after no begin or end of a fault was there time enough to judge a client"
