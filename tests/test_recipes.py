@@ -91,16 +91,16 @@ def test_the_added_defect_is_found_by_the_added_check_and_the_clean_twin_is_clea
 
 
 def test_a_check_that_no_judge_can_run_is_an_error_with_one_sentence(copy: Path) -> None:
-    from nemesrv.chaos.checks.check import Check, Group, Needs, Reads, Section
+    from nemesrv.chaos.checks.check import Check, Group, Needs, Section
 
-    with pytest.raises(TypeError, match=r"the check lost reads messages, so its record must say what it counts"):
+    with pytest.raises(TypeError, match=r"the record of lost must say how its `readings` become its facts"):
         Check(
             name="lost",
             says="nothing is lost",
             group=Group.MESSAGES,
             section=Section.MESSAGES,
             needs=(Needs.MESSAGES,),
-            reads=Reads.MESSAGES,
+            readings=CHECKS["duplicates"].readings,
             judge=CHECKS["order_kept"].judge,
         )
 

@@ -55,17 +55,6 @@ class Section(StrEnum):
     RUN = "run"
 
 
-class Reads(StrEnum):
-    """Which rows decide the check."""
-
-    CONTROL = "control"
-    """No traffic: what nodes say of tables, choices, registrations; as many as the run is long."""
-    MESSAGES = "messages"
-    """Sends, receipts and final reads besides."""
-    OPERATIONS = "operations"
-    """Operations of clients besides."""
-
-
 class Needs(StrEnum):
     """What a history must have for a check to judge by it. A run has all of it, logs have some."""
 
@@ -159,9 +148,8 @@ class Check(Generic[Facts_]):
     needs: tuple[Needs, ...]
     """Without one of these it cannot judge; who cannot give it says so, of the first that is missing."""
     judge: Callable[[Facts_, World], Verdict]
-    reads: Reads = Reads.CONTROL
     readings: tuple[Reading[Any], ...] = ()
-    """What it asks for of the traffic: it is counted for all checks at once."""
+    """What it asks for of the traffic, which is counted for all checks at once; none: control rows alone decide it."""
     gather: Callable[[Gathering, World], Facts_] | None = None
     """Its facts. None: those of its one reading; of a check that reads control rows alone, these."""
     tells: Callable[[Mapping[str, Any]], str] | None = None
@@ -178,11 +166,8 @@ class Check(Generic[Facts_]):
     """Rows of these events have it judged, whatever checks were asked for."""
 
     def __post_init__(self) -> None:
-        if (self.reads is Reads.CONTROL) == bool(self.readings) or (self.gather is None and len(self.readings) > 1):
-            raise TypeError(
-                f"the check {self.name} reads {self.reads}, so its record must say what it counts (`readings`) and how "
-                "that becomes its facts (`gather`)"
-            )
+        if self.gather is None and len(self.readings) > 1:
+            raise TypeError(f"the record of {self.name} must say how its `readings` become its facts (`gather`)")
 
     def facts(self, gathering: Gathering, world: World) -> Facts_:
         """What it judges by."""

@@ -1,6 +1,6 @@
 """Makes a verdict of findings. The verdict shows the bound and the measured value of the worst finding."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...remoting.topics import is_own
@@ -64,23 +64,36 @@ def at_a_moment(
     return finding((subject, object_), kind, at, Rule(row), out=at, examined=times, wrong=times, more=dict(more))
 
 
-def of_many(
+class Done(NamedTuple):
+    """Something that was done, when, and whether that was right; if not, the sentence may say with whom."""
+
+    at_ms: float
+    is_right: bool
+    with_: str = ""
+
+
+def of_done(
     about: str | tuple[str, ...],
     kind: str,
-    span: tuple[float, float],
     row: str,
-    examined: int,
-    wrong_at: Sequence[float],
+    every: Iterable[Done],
     *,
+    span: tuple[float, float] | None = None,
     to_ms: float | None = None,
-    **more: Any,
-) -> Finding:
-    """Make one finding of `examined` acts of which those at `wrong_at` (ascending) may never be. The finding is out of
-    bounds from the first to the last of `wrong_at`, or to `to_ms`."""
-    out = None
-    if wrong_at:
-        out = wrong_at[0], max(wrong_at[-1], wrong_at[0] + 1.0) if to_ms is None else to_ms
-    return finding(about, kind, span, at_no_time(row), out=out, examined=examined, wrong=len(wrong_at), **more)
+    more: Mapping[str, Any] | None = None,
+) -> Iterator[Finding]:
+    """Make one finding of all that was done (in order of time), in `span` or from the first to the last of it; none of
+    nothing. It is out of bounds from the first to the last that was wrong, or to `to_ms`."""
+    done = [*every]
+    wrong = [one for one in done if not one.is_right]
+    if done:
+        out = None
+        if wrong:
+            first_ms = wrong[0].at_ms
+            out = first_ms, max(wrong[-1].at_ms, first_ms + 1.0) if to_ms is None else to_ms
+        rule, told = at_no_time(row), because(one.with_ for one in wrong) | {**(more or {})}
+        span = span or (done[0].at_ms, done[-1].at_ms)
+        yield finding(about, kind, span, rule, out=out, examined=len(done), wrong=len(wrong), more=told)
 
 
 def because(names: Iterable[str]) -> dict[str, Any]:

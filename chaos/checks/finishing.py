@@ -27,7 +27,7 @@ from ..oracle.world import World
 from ..topology import NodeKind
 from ..verdict import Clients, Finding, Validity, Verdict
 from . import CHECKS
-from .check import Check, Reads
+from .check import Check
 from .findings import examples_of
 from .record.control import Control
 
@@ -147,7 +147,7 @@ def with_blind(check: Check[Any], verdict: Verdict, world: World) -> Verdict:
     seen = [one for one in world.blind if one.from_ms < world.end_ms and one.to_ms > 0.0]
     if not seen or verdict.check_failed or not verdict.examined:
         return verdict
-    complete = check.reads is Reads.CONTROL and verdict.examined == sum(one.examined for one in verdict.findings)
+    complete = not check.readings and verdict.examined == sum(one.examined for one in verdict.findings)
     touches = _touching(seen, world) if complete else lambda _finding: True
     touched = sum(one.examined for one in verdict.findings if touches(one)) if complete else verdict.examined
     if not touched:

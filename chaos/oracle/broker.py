@@ -116,10 +116,11 @@ class Broker(Stops):
                 acts = (self._apart(one.began_ms, _nearest(times, one.began_ms)) for times in begun)
                 yield from sorted(acts, key=attrgetter("over_ms"))[-1:]
 
-    def elsewhere(self) -> Iterator[tuple[str, list[float]]]:
-        """Where it registered when the list that it had fetched had that NameServer no more."""
+    def elsewhere(self) -> Iterator[tuple[str, list[tuple[float, bool]]]]:
+        """When it registered with each NameServer, and whether the list that it had fetched had that NameServer."""
         for server, begun in self._begun.items() if self._lists else ():
-            yield server, [at_ms for at_ms in begun if (told := self._told(at_ms)) and server not in told]
+            lists = ((at_ms, self._told(at_ms)) for at_ms in begun)
+            yield server, [(at_ms, not told or server in told) for at_ms, told in lists]
 
     def _apart(self, one_ms: float, other_ms: float) -> Act:
         from_ms, to_ms = min(one_ms, other_ms), max(one_ms, other_ms)

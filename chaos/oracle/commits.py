@@ -19,12 +19,12 @@ older holding's receipt ── commit (first after 10 s, then every 5 s) ──�
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from .by_hand import Reset
-from .deliveries import Asker, Dues, Holding, Queue
+from .deliveries import Asker, Dues, Holding, Queue, askers
 from .intervals import Stretch, merged
 from .quiet import aftermath_ms, brokers_joined, disturbed, members_ms
 from .world import World
@@ -44,16 +44,20 @@ class CommitRules:
     """Topic and broker name where the topic was deleted: with it go all offsets."""
     stopped: Collection[tuple[str, int]] = field(default=())
     """The processes of brokers, node and incarnation, that have ended in order."""
+    groups: Mapping[str, Asker] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.groups = {group.name: group for group in askers(self.world)}
 
     @property
     def world(self) -> World:
         return self.dues.world
 
-    def of_group(self, queue: Queue, group: Asker) -> list[Holding]:
+    def of_group(self, queue: Queue, group: str) -> list[Holding]:
         """The holdings of the queue by members of the group, in order of time."""
-        return [holding for holding in self.dues.held.get(queue, ()) if holding.node in group.members]
+        return [holding for holding in self.dues.held.get(queue, ()) if holding.node in self.groups[group].members]
 
-    def began_at(self, queue: Queue, group: Asker, at_ms: float) -> int | None:
+    def began_at(self, queue: Queue, group: str, at_ms: float) -> int | None:
         """The lowest offset that those began at who held it then, or all before: what lies below is not theirs to work
         on, for another one's commit, or where the group begins, has passed it. None: nobody held it."""
         held, late_ms = self.of_group(queue, group), self.world.timers.delivery_ms
@@ -61,27 +65,28 @@ class CommitRules:
         return min(then or (h.offset for h in held), default=None)
 
     def may_go_back(
-        self, queue: Queue, group: Asker, offset: int, before_ms: float | None, at_ms: float, lag_ms: float = 0.0
+        self, queue: Queue, group: str, offset: int, before_ms: float | None, at_ms: float, lag_ms: float = 0.0
     ) -> bool:
         """Whether a commit of `offset` at `at_ms` may follow that of a higher one at `before_ms`; None: who committed
         that is not known, for it was before this process of the broker. A holder's last commit arrives at once, or
         `lag_ms` later."""
-        if before_ms is None or not all(self.dues.is_whole(member, queue[1], at_ms, at_ms) for member in group.members):
+        members = self.groups[group].members
+        if before_ms is None or not all(self.dues.is_whole(member, queue[1], at_ms, at_ms) for member in members):
             return True
         held, late_ms = self.of_group(queue, group), self.world.timers.delivery_ms + lag_ms
         then = [h for h in held if h.start_ms <= before_ms <= h.end_ms + late_ms]
         now = [h for h in held if h.start_ms <= at_ms <= h.end_ms + late_ms and h.offset <= offset]
         return any(one is not other for one in then for other in now)
 
-    def was_reset(self, queue: Queue, group: Asker, from_ms: float, to_ms: float, offset: int | None = None) -> bool:
+    def was_reset(self, queue: Queue, group: str, from_ms: float, to_ms: float, offset: int | None = None) -> bool:
         """Whether an operator set the group's offset of the queue in that time, or just before it; beyond `offset`
         where one is given."""
         return any(
-            reset.of(queue, group.name) and reset.near(from_ms, to_ms) and (offset is None or reset.offset > offset)
+            reset.of(queue, group) and reset.near(from_ms, to_ms) and (offset is None or reset.offset > offset)
             for reset in self.world.resets
         )
 
-    def holder(self, queue: Queue, group: Asker, at_ms: float) -> str:
+    def holder(self, queue: Queue, group: str, at_ms: float) -> str:
         """Who held the queue then, or last; "" for nobody."""
         held = [holding for holding in self.of_group(queue, group) if holding.start_ms <= at_ms]
         return max(held, key=lambda h: (h.end_ms > at_ms, h.start_ms)).node if held else ""

@@ -31,17 +31,16 @@ members may differ. With broadcasting every consumer is a group of its own.
 
 import math
 from bisect import bisect_left
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...actors.broker.config import parse_delay_levels
 from ...remoting.codes import RequestCode
-from ..topology import broker_name, is_slave, node_of_client_id
+from ..topology import broker_name, is_slave
 from .by_hand import unreadable
-from .intervals import Stretch, merged, until_next, without
+from .intervals import Stretch, grouped, merged, until_next, without
 from .link import most_hung_brokers, resent_after_ms
-from .queue_owners import Rows, listed_by, node_of_client, quiet_for_groups
+from .queue_owners import Rows, heard_by, node_of_client, quiet_for_groups
 from .quiet import BARELY_MS, aftermath_ms, felt, harmful, unnoticed
 from .recorded import OURS, Fault
 from .roles import elects
@@ -104,11 +103,13 @@ def askers(world: World) -> list[Asker]:
 def holdings(world: World, rows: Rows) -> dict[Queue, list[Holding]]:
     """Who held each queue when, from `queue_taken` and `queue_dropped` rows; in order of time."""
     ends = {(row.node, row.incarnation, row.op_id): row.time_ms for row in rows("queue_dropped")}
-    found: dict[Queue, list[Holding]] = defaultdict(list)
-    for row in rows("queue_taken"):
-        process = row.node, row.incarnation
-        end_ms = min(ends.get((*process, row.op_id), math.inf), world.ended_ms(*process), world.end_ms)
-        found[row.topic, row.broker_name, row.queue_id].append(Holding(row.time_ms, end_ms, row.node, row.offset or 0))
+
+    def held(row: Any) -> Holding:
+        ended_ms = ends.get((row.node, row.incarnation, row.op_id), math.inf)
+        end_ms = min(ended_ms, world.ended_ms(row.node, row.incarnation), world.end_ms)
+        return Holding(row.time_ms, end_ms, row.node, row.offset or 0)
+
+    found = grouped(((row.topic, row.broker_name, row.queue_id), held(row)) for row in rows("queue_taken"))
     return {queue: sorted(of) for queue, of in found.items()}
 
 
@@ -143,26 +144,18 @@ class Dues:
 
     def __init__(self, world: World, rows: Rows) -> None:
         self.world, self.held = world, holdings(world, rows)
-        self._routed: dict[tuple[str, str], list[tuple[float, Mapping[str, Mapping[str, str]]]]] = defaultdict(list)
+        routes = ((row, (row.decoded or {}).get("brokers") or {}) for row in rows("route_changed"))
+        self._routed: Mapping[tuple[str, str], list[tuple[float, Mapping[str, Mapping[str, str]]]]] = grouped(
+            ((row.node, row.topic or ""), (row.time_ms, brokers)) for row, brokers in routes
+        )
         """Of a consumer and a topic: from when on its route named which brokers, and which addresses by id."""
-        for row in rows("route_changed"):
-            self._routed[row.node, row.topic or ""].append((row.time_ms, (row.decoded or {}).get("brokers") or {}))
-        self._listed: dict[tuple[str, str], list[Stretch]] = defaultdict(list)
+        self._listed = heard_by(world, rows)
         """The channels by which a broker, or slave, had heard of the consumer."""
-        for (broker, client), channels in listed_by(world, rows).items():
-            self._listed[node_of_client_id(client), broker] += channels
-        self._heard: dict[str, list[Any]] = defaultdict(list)
+        self._heard = grouped((node_of_client(row), row) for row in rows("client_heartbeat"))
         """The heartbeats of it that brokers handled."""
-        for row in rows("client_heartbeat"):
-            self._heard[node_of_client(row)].append(row)
-        self._shared: dict[tuple[str, str], list[float]] = defaultdict(list)
+        self._shared = grouped(((row.node, row.topic or ""), row.time_ms) for row in rows("assigned"))
         """When the queues changed that a consumer has of a topic."""
-        for row in rows("assigned"):
-            self._shared[row.node, row.topic or ""].append(row.time_ms)
-        self._rounds: dict[str, list[Any]] = defaultdict(list)
-        for row in rows("scheduled_task"):
-            if row.f == HEARTBEAT:
-                self._rounds[row.node].append(row)
+        self._rounds = grouped((row.node, row) for row in rows("scheduled_task") if row.f == HEARTBEAT)
         self._lost = [row for row in rows("timed_out") if row.f == RequestCode.PULL_MESSAGE.name]
         self.memo: dict[Any, Any] = {}
 
@@ -283,7 +276,7 @@ class Dues:
         """When the broker may not list the consumer, or not know of the last change of its queues."""
         world, untold = self.world, self._untold(consumer, topic, broker)
         if self._tells(consumer, broker):
-            unlisted = without(-math.inf, world.end_ms, self._listed[consumer, broker])
+            unlisted = without(-math.inf, world.end_ms, self._listed.get(broker, {}).get(consumer, ()))
             return untold + [Stretch(start_ms, end_ms + PAUSE_MS) for start_ms, end_ms in unlisted]
         after_ms = max(PULL_MS + world.timers_of(consumer).C_ms, aftermath_ms(world))
         faults = [*world.process_faults(broker), *world.link_faults(consumer, broker)]
@@ -314,15 +307,17 @@ class Dues:
     @once
     def _versions(self, consumer: str, topic: str) -> Sequence[tuple[float, str, float]]:
         """When which broker handled a heartbeat of it, and the topic's subVersion in it; -inf where no row has that."""
-        heard = ((row.time_ms, row.node, (row.decoded or {}).get("versions", {})) for row in self._heard[consumer])
+        heard = (
+            (row.time_ms, row.node, (row.decoded or {}).get("versions", {})) for row in self._heard.get(consumer, ())
+        )
         return [(at_ms, node, float(of.get(topic, -math.inf))) for at_ms, node, of in heard]
 
     def _tells(self, consumer: str, broker: str) -> bool:
-        return any(row.node == broker for row in self._heard[consumer]) and self.world.made_by(broker) == OURS
+        return any(row.node == broker for row in self._heard.get(consumer, ())) and self.world.made_by(broker) == OURS
 
     def _round_over(self, consumer: str, at_ms: float) -> float:
         """When the round of heartbeats is over that was under way then: what it says is older, and no other begins."""
-        over_ms: list[float] = [r.time_ms for r in self._rounds[consumer] if _began_ms(r) <= at_ms < r.time_ms]
+        over_ms: list[float] = [r.time_ms for r in self._rounds.get(consumer, ()) if _began_ms(r) <= at_ms < r.time_ms]
         return max([at_ms, *over_ms])
 
     def _unrouted(self, consumer: str, topic: str, broker: str) -> list[Stretch]:
@@ -367,17 +362,18 @@ class Dues:
             return []
         slaves = [slave for slave in slaves_of(self.world, broker) if self.world.permits(slave, holding.node)]
         states = until_next(self._routed.get((holding.node, topic), ()), self.world.end_ms)
-        alone: dict[tuple[str, ...], list[Stretch]] = defaultdict(list)
-        for (at_ms, brokers), end_ms in states:
-            if (named := brokers.get(broker)) and "0" not in named:
-                owners = {self.world.owners.get(address, "") for address in named.values()}
-                alone[tuple(sorted(owners))].append(Stretch(at_ms, end_ms))
+        named = ((brokers.get(broker) or {}, Stretch(at_ms, end_ms)) for (at_ms, brokers), end_ms in states)
+        without_master = ((of, stretch) for of, stretch in named if of and "0" not in of)
+        owners = self.world.owners
+        alone = grouped((frozenset(owners.get(at, "") for at in of.values()), one) for of, one in without_master)
         after_ms = self.world.timers_of(holding.node).P_ms + PULL_MS + self.world.timers.C_ms
         return [
             free
             for named_slaves, stretches in alone.items()
-            if {*named_slaves} <= {*slaves}
-            for taken in [[one for slave in named_slaves for one in self._unreached(holding.node, topic, slave)]]
+            if named_slaves <= {*slaves}
+            for taken in [
+                [one for slave in sorted(named_slaves) for one in self._unreached(holding.node, topic, slave)]
+            ]
             for one in merged(stretches)
             for free in without(max(one.start_ms + after_ms, holding.start_ms), min(one.end_ms, holding.end_ms), taken)
         ]

@@ -1,16 +1,27 @@
-"""Stretches of time: joining overlapping ones, the gaps between them, and the stretches between successive rows."""
+"""Stretches of time: joining overlapping ones, the gaps between them, and the stretches between successive rows. And
+values by key."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
 Item = TypeVar("Item")
+Key = TypeVar("Key", bound=Hashable)
 
 
 class Stretch(NamedTuple):
     start_ms: float
     end_ms: float
+
+
+def grouped(pairs: Iterable[tuple[Key, Item]]) -> dict[Key, list[Item]]:
+    """The values of each key, in the order in which they come."""
+    found: dict[Key, list[Item]] = defaultdict(list)
+    for key, one in pairs:
+        found[key].append(one)
+    return dict(found)
 
 
 def touching(

@@ -153,7 +153,7 @@ def link_causes(world: World, source: str, target: str) -> Sequence[Cause]:
     if not world.lists(source, target):
         found.append(Cause(-math.inf, math.inf, "link", Loss.SILENT, ""))
     found += off(world, source, target)
-    return found + (_without_list(world, source) if world.kind_of(source) in ("broker", "slave") else [])
+    return [*found, *(_without_list(world, source) if world.kind_of(source) in ("broker", "slave") else ())]
 
 
 def off(world: World, node: str, name_server: str) -> list[Cause]:
@@ -190,13 +190,13 @@ _NOTHING_FETCHED = frozenset(
 """No new connection brings an answer."""
 
 
-def _without_list(world: World, node: str) -> list[Cause]:
+def _without_list(world: World, node: str) -> Iterator[Cause]:
     """When a process of the broker may have no list at all, for it could not ask the address server when it first
     would; its next turn to ask is up to a period after the end of each. Over a link that is slow, or was not lost yet
     as it began, it may have got one all the same (OTHER)."""
     if not world.asks_for_list(node):
-        return []
-    found, late = [], fetch_ms(world, node)
+        return
+    late = fetch_ms(world, node)
     faults = (*world.process_faults(ADDRESS_SERVER), *world.link_faults(node, ADDRESS_SERVER))
     lost = [one for one in faults if one.loss(world.timers_of(node)) in _NOTHING_FETCHED]
     certain = merged(Stretch(one.start_ms, one.end_ms) for one in lost)
@@ -210,8 +210,7 @@ def _without_list(world: World, node: str) -> list[Cause]:
         sure_ms = next(sure, life.start_ms)
         for start_ms, end_ms, loss in ((life.start_ms, sure_ms, Loss.SILENT), (sure_ms, ends_ms, Loss.OTHER)):
             if start_ms < end_ms:
-                found.append(Cause(start_ms, end_ms, "link", loss, "", ends_late_ms=late))
-    return found
+                yield Cause(start_ms, end_ms, "link", loss, "", ends_late_ms=late)
 
 
 def timers_of_rounds(world: World, broker: str, name_server: str) -> Timers:

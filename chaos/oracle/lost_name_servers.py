@@ -36,7 +36,6 @@ class NameServerLoss:
     """A NameServer is lost to one process of a client in [start_ms, back_ms), and alone until a second fault begins, in
     [start_ms, end_ms)."""
 
-    id: int
     client: str
     incarnation: int
     name_server: str
@@ -92,7 +91,6 @@ def _all_losses(world: World) -> Sequence[NameServerLoss]:
                 if window is None or life is None or not undisturbed(world, client.name, start_ms, end_ms):
                     continue
                 loss = NameServerLoss(
-                    id=len(found),
                     client=client.name,
                     incarnation=life.incarnation,
                     name_server=node.name,

@@ -28,7 +28,7 @@ from ...remoting.node.profile import Profile
 from ..faults.fault import Loss
 from ..topology import broker_name, is_slave
 from .by_hand import Act
-from .intervals import Stretch, touching
+from .intervals import Stretch, grouped, touching
 from .link import MOMENT_MS, Cause, healed_from_ms, link_causes, process_causes, resend_ms, timers_of_rounds
 from .name_server import Kept, Read, Registered, Silence
 from .reach import MEETS_MS
@@ -86,7 +86,6 @@ class ObligationKind(StrEnum):
 class Obligation:
     """In [from_ms, to_ms) the NameServer must hold the broker (RETURN, KEEP), or must not (DROP)."""
 
-    id: int
     demand: ObligationKind
     name_server: str
     incarnation: int
@@ -325,26 +324,23 @@ def segments(world: World) -> list[Segment]:
     which nobody has a record."""
     missing = (one for one in world.blind if one.missing and one.from_ms < 1.0 and one.to_ms >= world.end_ms)
     unread = {node for one in missing for node in one.nodes}
-    starting: dict[float, list[RouteState]] = defaultdict(list)
-    for state in route_states(world):
-        starting[state.start_ms].append(state)
+    starting = grouped((state.start_ms, state) for state in route_states(world))
     times = sorted({*starting, *(state.end_ms for state in route_states(world))})
     lost = {f.start_ms: f for node in world.of_kind("name_server") for f in world.process_faults(node.name)}
     found: list[Segment] = []
     label, label_ms, current = BEGIN, times[0] if times else 0.0, list[RouteState]()
     for start_ms, to_ms in pairwise(times):
-        current = [state for state in current if state.end_ms > start_ms] + starting[start_ms]
+        current = [state for state in current if state.end_ms > start_ms] + starting.get(start_ms, [])
         began = [state.label for state in current if state.start_ms == start_ms and state.label.fault_id]
         began += [FaultEdge(lost[start_ms].fault_id, "start")] if start_ms in lost else []
         if began and began[0] != label:
             label, label_ms = began[0], start_ms
-        of: dict[tuple[str, int], list[RouteState]] = defaultdict(list)
-        for state in sorted(current, key=lambda one: (one.name_server, one.incarnation, one.broker)):
-            of[state.name_server, state.incarnation].append(state)
-        classes: dict[frozenset[str], list[tuple[str, int]]] = defaultdict(list)
-        for process, pairs in of.items():
-            if process[0] not in unread and all(state.judged for state in pairs):
-                classes[frozenset(state.broker for state in pairs if state.up)].append(process)
+        ordered = sorted(current, key=lambda one: (one.name_server, one.incarnation, one.broker))
+        of = grouped(
+            ((state.name_server, state.incarnation), state) for state in ordered if state.name_server not in unread
+        )
+        judged = ((process, pairs) for process, pairs in of.items() if all(state.judged for state in pairs))
+        classes = grouped((frozenset(s.broker for s in pairs if s.up), process) for process, pairs in judged)
         for up, members in classes.items():
             if len(members) > 1:
                 latest = max((s for member in members for s in of[member]), key=lambda s: s.settled_ms)
@@ -385,7 +381,7 @@ def obligations(world: World) -> Sequence[Obligation]:
         for state, demand, from_ms, to_ms in _demands(pair, states):
             if from_ms < to_ms:
                 of: dict[str, Any] = {"window": state.window, "label": state.label, "at_ms": state.start_ms}
-                found.append(Obligation(id=len(found), demand=demand, from_ms=from_ms, to_ms=to_ms, **pair.of, **of))
+                found.append(Obligation(demand=demand, from_ms=from_ms, to_ms=to_ms, **pair.of, **of))
     return found
 
 

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 from ...remoting.codes import MASTER_ID
 from ..topology import node_of_client_id
 from .broker import CLIENT_SCAN_MS
-from .intervals import Stretch, without
+from .intervals import Stretch, grouped, without
 from .link import earliest_effect_ms, hung_brokers
 from .lists import changing
 from .quiet import aftermath_ms, brokers_joined, clients_began_ms, felt, harmful_to_deliveries, members_ms
@@ -209,9 +209,7 @@ class Seen:
     def __init__(self, world: World, rows: Rows, unanswered: Iterable[Unanswered] = ()) -> None:
         self.world = world
         self._listed = heard_by(world, rows)
-        routes: dict[tuple[str, str], list[tuple[float, Mapping[str, Any]]]] = defaultdict(list)
-        for row in rows("route_changed"):
-            routes[row.node, row.topic or ""].append((row.time_ms, row.decoded or {}))
+        routes = grouped(((r.node, r.topic or ""), (r.time_ms, r.decoded or {})) for r in rows("route_changed"))
         for (name, _), of in routes.items():  # a process begins without any
             of += [(life.start_ms, {}) for life in world.lives_of(name)]
             of.sort(key=lambda state: (state[0], bool(state[1])))
@@ -227,14 +225,14 @@ class Seen:
         )
         self._of_all = [] if self._is_told else [*changes(world), *ghosts]
 
-    def judged(self, topic: str, members: Collection[str]) -> list[Judged]:
+    def judged(self, topic: str, members: Collection[str]) -> Iterator[Judged]:
         """Every stretch in which every queue of the topic must have one owner among these consumers."""
         starts = [life.start_ms for name in members for life in self.world.lives_of(name)]
         of_all = {key: of for key, of in self._routes.items() if key[0] in members}
         routes = {name: of for (name, of_topic), of in of_all.items() if of_topic == topic}
         if not starts or not routes:
-            return []
-        found, seen = list[Judged](), [*self._of_all, *self._changes(members, of_all)]
+            return
+        seen = [*self._of_all, *self._changes(members, of_all)]
         for free in without(min(starts), self.world.end_ms, (Stretch(c.at_ms, c.due_ms) for c in seen)):
             alive = [name for name in members if self.world.life_at(name, free.start_ms)]
             saw: list[Any] = [routes[name].at(free.start_ms) if name in routes else {} for name in alive]
@@ -250,8 +248,7 @@ class Seen:
             all_ = [*seen, *self._lost(members, named, calls)]
             for start_ms, end_ms in without(*free, (Stretch(c.at_ms, c.due_ms) for c in all_)):
                 last = max((one for one in all_ if one.due_ms <= start_ms), key=lambda one: one.due_ms)
-                found.append(Judged(last, start_ms, end_ms, tuple(sorted(shared)), tuple(alive)))
-        return found
+                yield Judged(last, start_ms, end_ms, tuple(sorted(shared)), tuple(alive))
 
     def _changes(self, members: Collection[str], routes: Mapping[tuple[str, str], States]) -> Iterator[Change]:
         yield from _of_members(self.world, members)

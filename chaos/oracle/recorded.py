@@ -37,7 +37,7 @@ from ..faults.fault import Loss
 from ..faults.kinds import recorded
 from ..faults.process_faults import Pause
 from ..history.schema import list_of, object_of
-from .intervals import Stretch, until_next
+from .intervals import Stretch, grouped, until_next
 from .timers import Timers
 
 if TYPE_CHECKING:
@@ -318,14 +318,12 @@ def as_long_as_they_held(faults: Sequence[Fault], lags: Iterable[Mapping[str, An
     """The faults; a pause ends where its process wrote `timer_lag` rows again, behind the longest time without such a
     row: somebody else resumed the process (`kill -CONT`, a debugger, a container's unpause). Rows before that time say
     that the process went on a little, as a busy machine lets it."""
-    rows: dict[str, list[float]] = {fault.source: [] for fault in faults if isinstance(fault.kind, Pause)}
-    for row in lags if rows else ():
-        if row["node"] in rows:
-            rows[row["node"]].append(float(row["time_ms"]))
+    paused = {fault.source for fault in faults if isinstance(fault.kind, Pause)}
+    rows = grouped((row["node"], float(row["time_ms"])) for row in lags if row["node"] in paused)
     for fault in faults:
         if isinstance(fault.kind, Pause):
             until_ms = fault.heals_from_ms - timers.delivery_ms
-            ran = sorted(ms for ms in rows[fault.source] if fault.start_ms + timers.delivery_ms < ms < until_ms)
+            ran = sorted(ms for ms in rows.get(fault.source, ()) if fault.start_ms + timers.delivery_ms < ms < until_ms)
             silences = pairwise((fault.start_ms, *ran, fault.end_ms))
             end_ms = max(silences, key=lambda silence: silence[1] - silence[0])[1]
             fault = replace(fault, end_ms=end_ms, ended_by_others=end_ms < fault.end_ms)
@@ -382,10 +380,7 @@ def lives_in(rows: Iterable[Mapping[str, Any]], faults: Sequence[Fault], clocks_
     A fault ends one process: a restart of what still runs stops one and starts the next in the same moment. By clocks
     that are `clocks_ms` apart the next may seem to start before the end of the one before.
     """
-    of_node: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
-    for row in rows:
-        if row["event"] in ("started", "stopped"):
-            of_node[row["node"]].append(row)
+    of_node = grouped((row["node"], row) for row in rows if row["event"] in ("started", "stopped"))
     lives: list[Life] = []
     for node, changes in sorted(of_node.items()):
         deaths = sorted(one.start_ms for one in faults if one.ends_process and one.source == node)

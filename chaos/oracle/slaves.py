@@ -16,13 +16,12 @@ is as good as any; a master that goes on with it though its slave has had its ti
 """
 
 import math
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from ...remoting.codes import ResponseCode
 from ..faults.fault import Loss
 from ..topology import broker_name
-from .intervals import Stretch, merged, without
+from .intervals import Stretch, grouped, merged, without
 from .link import earliest_effect_ms, link_causes, process_causes
 from .promises import Obligation, ObligationKind, obligations
 from .recorded import OURS
@@ -88,10 +87,8 @@ def offsets_copied(world: World, master: str) -> Sequence[Stretch]:
 @once
 def held_names(world: World) -> Mapping[Table, Sequence[Stretch]]:
     """When the NameServer process must have some broker of the name, whichever, without a gap."""
-    of: dict[Table, list[Stretch]] = defaultdict(list)
-    for o in obligations(world):
-        if o.demand is not ObligationKind.DROP:
-            of[table_of(o)].append(Stretch(o.from_ms, o.to_ms))
+    held = (o for o in obligations(world) if o.demand is not ObligationKind.DROP)
+    of = grouped((table_of(o), Stretch(o.from_ms, o.to_ms)) for o in held)
     return {table: merged(stretches) for table, stretches in of.items()}
 
 

@@ -7,11 +7,10 @@ rules ask for by node, link and kind is indexed.
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
-from operator import attrgetter
 from threading import RLock
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -25,7 +24,7 @@ from ..topology import CONSUMER_GROUP, NodeKind, broker_id, broker_name
 from .by_hand import Act, Reset, acts_of, affected, resets_in
 from .client_profiles import ClientProfile, profile_of, timers_under_test
 from .hosts import Blind, hosts_in
-from .intervals import Stretch, merged
+from .intervals import Stretch, grouped, merged
 from .recorded import (
     OURS,
     ClockChange,
@@ -89,17 +88,11 @@ class _Index:
 
     def __init__(self, world: World) -> None:
         self.by_name = {node.name: node for node in world.nodes}
-        self.lives: Mapping[str, tuple[Life, ...]] = _grouped(world.lives, "node")
-        self.faults: Mapping[tuple[str, str | None], tuple[Fault, ...]] = _grouped(world.faults, "source", "target")
+        lives = grouped((life.node, life) for life in world.lives)
+        faults = grouped(((fault.source, fault.target), fault) for fault in world.faults)
+        self.lives = {node: tuple(of) for node, of in lives.items()}
+        self.faults = {way: tuple(of) for way, of in faults.items()}
         self.memo: dict[Hashable, Any] = {}
-
-
-def _grouped(items: Iterable[Any], *names: str) -> Mapping[Any, tuple[Any, ...]]:
-    """By these attributes, in the order in which they are."""
-    found: dict[Any, list[Any]] = defaultdict(list)
-    for one in items:
-        found[attrgetter(*names)(one)].append(one)
-    return {key: tuple(of) for key, of in found.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,15 +150,10 @@ class World:
     def of_rows(cls, rows: Iterable[Mapping[str, Any]], *, last_ms: float | None = None) -> World:
         """From rows as `read_rows` or Spark give them, in any order; a row's `value` may be an object or its JSON text.
         Where nothing says that the run has ended, judging ends at `last_ms`, or at the last of these rows."""
-        picked: list[Mapping[str, Any]] = []
-        lags: list[Mapping[str, Any]] = []
-        latest_ms = 0.0
-        for row in rows:
-            latest_ms = max(latest_ms, row["time_ms"])
-            if row["event"] in ENVIRONMENT_EVENTS:
-                picked.append(row)
-            elif row["event"] == "timer_lag":
-                lags.append(row)
+        rows = [*rows]
+        latest_ms = max((row["time_ms"] for row in rows), default=0.0)
+        lags = [row for row in rows if row["event"] == "timer_lag"]
+        picked = [row for row in rows if row["event"] in ENVIRONMENT_EVENTS]
         picked.sort(key=lambda row: (row["time_ms"], row.get("incarnation") or 0, row["seq"]))
         begin = next((row for row in picked if row["event"] == "run_begin"), None)
         run = object_of(begin.get("value")) if begin else {}
@@ -404,10 +392,8 @@ class World:
     @property
     def groups(self) -> dict[str, tuple[str, ...]]:
         """Group to its consumers."""
-        found: dict[str, tuple[str, ...]] = {}
-        for one in self.of_kind("consumer"):
-            found[self.group_of(one.name)] = (*found.get(self.group_of(one.name), ()), one.name)
-        return found
+        found = grouped((self.group_of(one.name), one.name) for one in self.of_kind("consumer"))
+        return {group: tuple(members) for group, members in found.items()}
 
     @property
     def shared_topic(self) -> str | None:

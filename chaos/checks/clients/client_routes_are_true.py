@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from ....remoting.codes import PERM_WRITE
 from ....remoting.topics import TBW102
-from ...oracle.intervals import until_next
+from ...oracle.intervals import grouped, until_next
 from ...oracle.reach import undisturbed
 from ...oracle.recorded import Life
 from ...oracle.world import World
@@ -30,7 +30,7 @@ from ..record.control import Control, decoded
 from ..record.known_brokers import words
 from ..record.route_answers import RouteAnswer, route_answers
 from ..record.route_tables import brokers_of
-from ..tolerance import Tolerance, tolerance
+from ..tolerance import Tolerance
 
 NAME = "client_routes_are_true"
 Client = tuple[str, int]
@@ -84,11 +84,9 @@ class _Judged:
         """(client, topic) → its routes in order of time."""
 
     def _taken_routes(self) -> Mapping[tuple[Client, str], Sequence[Taken]]:
-        changes: dict[tuple[Client, str], list[tuple[float, str]]] = defaultdict(list)
-        for row in self._control.rows("route_changed"):
-            if row.process in self._lives and row.value is not None and row.time_ms < self._world.end_ms:
-                changes[row.process, row.topic or ""].append((row.time_ms, row.value))
-        found = {}
+        rows = (row for row in self._control.rows("route_changed") if row.process in self._lives)
+        taken = (row for row in rows if row.value is not None and row.time_ms < self._world.end_ms)
+        changes, found = grouped(((row.process, row.topic or ""), (row.time_ms, row.value or "")) for row in taken), {}
         for (client, topic), of in changes.items():
             states = until_next(of, self._end_ms(client))
             found[client, topic] = [Taken(at_ms, to_ms, value) for (at_ms, value), to_ms in states]
@@ -145,7 +143,7 @@ class _Judged:
 
     def _allowed(self, client: Client, answer: RouteAnswer, over_ms: float) -> Tolerance:
         span = answer.from_ms, answer.to_ms + over_ms
-        return tolerance(self._world.timers, self._control.lateness.largest(self._world, (client[0],), *span), 1)
+        return self._control.lateness.tolerance(self._world, (client[0],), *span, 1)
 
     def _is_borrowed(self, kept: str | None, answer: RouteAnswer, template: set[str]) -> bool:
         """Whether the route may be TBW102's: only where the topic's own has no queue to write to."""

@@ -16,11 +16,11 @@ from typing import Any
 from ...oracle.lost_brokers import Absence, absences, too_short
 from ...oracle.world import World
 from ...verdict import Finding, Validity, Verdict
-from ..check import Check, Group, Needs, Reads, Section
+from ..check import Check, Group, Needs, Section
 from ..findings import counted, finding, need_not_leave, rounded, verdict_of
 from ..plain.broker_uses import broker_uses
 from ..plain.part import Gathering
-from ..record.broker_uses import BrokerUses, Uses, departures, key_of
+from ..record.broker_uses import BrokerUses, Key, Uses, departures, key_of
 from ..tolerance import Tolerance, tolerance
 
 NAME = "dead_brokers_avoided"
@@ -40,10 +40,11 @@ def gather(gathering: Gathering, world: World) -> BrokerUses:
     """What clients did while brokers were lost to them, each absence that outlasts its window."""
     gone = tuple(departures(gathering.control, world))
     found, servers = judged_absences(world, gone), [node.name for node in world.of_kind("name_server")]
-    late = (((one.client, one.broker, *servers), one.start_ms - world.timers.R_ms, one.from_ms) for one in found)
-    lags = zip(found, gathering.control.lateness.largest_of_each(world, late), strict=True)
-    measured = BrokerUses({key_of(absence): Uses(lag_ms=lag_ms) for absence, lag_ms in lags}, gone)
-    return gathering.counted(USES, world).plus(measured)
+    measured = dict[Key, Uses]()
+    for one in found:
+        nodes, from_ms = (one.client, one.broker, *servers), one.start_ms - world.timers.R_ms
+        measured[key_of(one)] = Uses(lag_ms=gathering.control.lateness.largest(world, nodes, from_ms, one.from_ms))
+    return gathering.counted(USES, world).plus(BrokerUses(measured, gone))
 
 
 def judge(facts: BrokerUses, world: World) -> Verdict:
@@ -83,7 +84,6 @@ CHECK = Check(
     is_of_the_whole=True,
     despite_stalls=True,
     needs=(Needs.MESSAGES,),
-    reads=Reads.OPERATIONS,
     gather=gather,
     readings=(USES,),
     judge=judge,

@@ -12,25 +12,19 @@ it may, is name_server_selection's, which looks at no fault.
 
 import math
 from bisect import bisect_left
-from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ...oracle.intervals import until_next
+from ...oracle.intervals import grouped, until_next
 from ...oracle.lost_name_servers import NameServerLoss, clients_that_stay, name_server_losses, too_short
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
 from ..findings import finding, need_not_leave, rounded, verdict_of
 from ..record.control import Control, Row
-from ..tolerance import Tolerance, tolerance
 
 NAME = "dead_name_servers_left"
 _SHOWN = 60
-_CLIENTS = ("producer", "consumer")
-
-_Process = tuple[str, int]
-"""Node and incarnation."""
 
 
 class _Visit(NamedTuple):
@@ -57,16 +51,10 @@ def judge(control: Control, world: World) -> Verdict:
     found, stay = name_server_losses(world), clients_that_stay(world)
     if not found:
         return Verdict.nothing_examined(NAME, "; ".join([*([_may_stay(stay)] if stay else []), _no_loss(world)]))
-    seen = _seen(control, found)
-    chosen = [e for e in found if seen[e.id].visits]
-    judged = [e for e in chosen if seen[e.id].asked or any(visit.left_ms < e.end_ms for visit in seen[e.id].visits)]
-    late = (((e.client, e.name_server), e.start_ms, e.from_ms) for e in judged)
-    unlisted = {served.change_id for served in world.served}
-    findings = [
-        _finding(e, seen[e.id], tolerance(world.timers, lag_ms, e.window.timers), unlisted)
-        for e, lag_ms in zip(judged, control.lateness.largest_of_each(world, late), strict=True)
-    ]
-    measured = {"left": _left(judged, seen), "calls_failed": max((seen[e.id].failed for e in judged), default=0)}
+    chosen = [(loss, seen) for loss, seen in _seen(control, found) if seen.visits]
+    judged = [(e, seen) for e, seen in chosen if seen.asked or any(visit.left_ms < e.end_ms for visit in seen.visits)]
+    findings = [_finding(loss, seen, control, world) for loss, seen in judged]
+    measured = {"left": _left(judged), "calls_failed": max((seen.failed for _, seen in judged), default=0)}
     measured |= {"may_stay": stay} if stay else {}
     return verdict_of(
         NAME,
@@ -121,33 +109,20 @@ def _no_loss(world: World) -> str:
     return need_not_leave(longest.client, longest.name_server, longest.back_ms - longest.start_ms, longest.window)
 
 
-def _seen(control: Control, losses: Sequence[NameServerLoss]) -> dict[int, _Seen]:
-    chosen = _of_clients(control, "name_server_chosen", losses)
-    called = _of_clients(control, "name_server_call", losses)
-    lists = _of_clients(control, "name_server_list", losses)
+def _seen(control: Control, losses: Sequence[NameServerLoss]) -> Iterator[tuple[NameServerLoss, _Seen]]:
+    events = "name_server_chosen", "name_server_call", "name_server_list"
+    chosen, called, lists = (control.by_process(event) for event in events)
     lists_ms = {process: [row.time_ms for row in rows] for process, rows in lists.items()}
     visits = {process: _visits(rows, lists_ms.get(process, ())) for process, rows in chosen.items()}
-    found: dict[int, _Seen] = {}
     for loss in losses:
         process = loss.client, loss.incarnation
         rows = called.get(process, ())
         first, last = (bisect_left(rows, at_ms, key=lambda row: row.time_ms) for at_ms in (loss.start_ms, loss.end_ms))
         here = [visit for visit in visits.get(process, {}).get(loss.address, ()) if visit.left_ms > loss.start_ms]
-        found[loss.id] = _Seen(
-            visits=[visit for visit in here if visit.chosen_ms < loss.end_ms],
-            failed=sum(_failed(row, loss) for row in rows[first:last]),
-            asked=sum(row.time_ms >= loss.from_ms for row in rows[first:last]),
-        )
-    return found
-
-
-def _of_clients(control: Control, event: str, losses: Sequence[NameServerLoss]) -> dict[_Process, list[Row]]:
-    concerned = {(loss.client, loss.incarnation) for loss in losses}
-    found: dict[_Process, list[Row]] = defaultdict(list)
-    for row in control.rows(event):
-        if row.role in _CLIENTS and row.process in concerned:
-            found[row.process].append(row)
-    return found
+        visits_here = [visit for visit in here if visit.chosen_ms < loss.end_ms]
+        meanwhile = rows[first:last]
+        failed, asked = (_failed(row, loss) for row in meanwhile), (row.time_ms >= loss.from_ms for row in meanwhile)
+        yield loss, _Seen(visits_here, sum(failed), sum(asked))
 
 
 def _failed(row: Row, loss: NameServerLoss) -> bool:
@@ -164,16 +139,13 @@ def _visits(rows: Sequence[Row], lists_ms: Sequence[float]) -> Mapping[str | Non
         or row.name_server != before.name_server
         or bisect_left(lists_ms, before.time_ms) < bisect_left(lists_ms, row.time_ms)
     ]
-    found: dict[str | None, list[_Visit]] = defaultdict(list)
-    for row, left_ms in until_next(changes, math.inf):
-        found[row.name_server].append(_Visit(row.time_ms, left_ms))
-    return found
+    return grouped((row.name_server, _Visit(row.time_ms, left_ms)) for row, left_ms in until_next(changes, math.inf))
 
 
-def _finding(loss: NameServerLoss, seen: _Seen, tolerance_: Tolerance, unlisted: Collection[str]) -> Finding:
-    """What one lost NameServer and one client came to: the visit that lasted longest. `unlisted`: the changes of the
-    served list."""
-    allowed_ms = loss.window.latest_ms
+def _finding(loss: NameServerLoss, seen: _Seen, control: Control, world: World) -> Finding:
+    """What one lost NameServer and one client came to: the visit that lasted longest."""
+    allowed_ms, pair = loss.window.latest_ms, (loss.client, loss.name_server)
+    is_unlisted = loss.fault_id in {served.change_id for served in world.served}
     stays = []
     for visit in seen.visits:
         since_ms, until_ms = max(visit.chosen_ms, loss.start_ms), min(visit.left_ms, loss.end_ms)
@@ -182,12 +154,12 @@ def _finding(loss: NameServerLoss, seen: _Seen, tolerance_: Tolerance, unlisted:
     stayed_ms, due_ms, left_ms = max(stays, default=(0.0, loss.from_ms, loss.from_ms))
     over_ms = max(0.0, stayed_ms - allowed_ms)
     return finding(
-        (loss.client, loss.name_server),
-        "must have left the removed" if loss.fault_id in unlisted else "must have left",
+        pair,
+        "must have left the removed" if is_unlisted else "must have left",
         (due_ms if over_ms else loss.from_ms, loss.end_ms),
         loss.window,
         out=(due_ms, left_ms) if over_ms else None,
-        tolerance=tolerance_,
+        tolerance=control.lateness.tolerance(world, pair, loss.start_ms, loss.from_ms, loss.window.timers),
         measured_ms=stayed_ms if stays else None,
         over_ms=over_ms,
         after=f"{loss.fault_id} start" if loss.fault_id else "",
@@ -196,7 +168,7 @@ def _finding(loss: NameServerLoss, seen: _Seen, tolerance_: Tolerance, unlisted:
     )
 
 
-def _left(found: Sequence[NameServerLoss], seen: Mapping[int, _Seen]) -> list[dict[str, Any]]:
+def _left(found: Iterable[tuple[NameServerLoss, _Seen]]) -> list[dict[str, Any]]:
     """How long each client that was on a lost NameServer took to leave it; the longest first."""
     rows: list[dict[str, Any]] = [
         {
@@ -206,8 +178,8 @@ def _left(found: Sequence[NameServerLoss], seen: Mapping[int, _Seen]) -> list[di
             "after_ms": rounded(visit.left_ms - loss.start_ms),
             "bound_ms": rounded(loss.window.latest_ms),
         }
-        for loss in found
-        for visit in seen[loss.id].visits
+        for loss, seen in found
+        for visit in seen.visits
         if visit.chosen_ms <= loss.start_ms and visit.left_ms < loss.end_ms
     ]
     return sorted(rows, key=lambda row: -row["after_ms"])[:_SHOWN]

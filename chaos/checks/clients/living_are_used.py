@@ -23,7 +23,7 @@ from typing import Any
 
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Group, Needs, Reads, Section
+from ..check import Check, Group, Needs, Section
 from ..findings import verdict_of
 from ..plain.part import Gathering
 from ..plain.uses import ELSEWHERE, READS, SAME, SHARES, STEPS, TRIES
@@ -97,7 +97,6 @@ CHECK = Check(
     section=Section.CLIENTS,
     accuses_object=(ELSEWHERE,),
     needs=(Needs.MESSAGES,),
-    reads=Reads.OPERATIONS,
     gather=gather,
     readings=(SHARES, TRIES, READS, STEPS),
     judge=judge,

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
 from ....remoting.top_addressing import TIMEOUT_S
 from ...oracle.client_profiles import Advance, ClientProfile, Outcome
+from ...oracle.intervals import grouped
 from ...oracle.lists import due_ms, in_use, out_of_reach
 from ...oracle.recorded import OURS
 from ...oracle.world import World
@@ -89,11 +89,10 @@ class Selection:
 
 def selections(control: Control, until_ms: float = math.inf) -> list[Selection]:
     """Every selection of the run, each in order of time; what is recorded after `until_ms`, its end, is no part."""
-    of: dict[Who, list[Row]] = defaultdict(list)
-    for row in control.rows("name_server_list", "name_server_chosen", "name_server_call", "channel"):
-        if row.role not in ("broker", "slave") and row.time_ms <= until_ms:  # a broker chooses none: it has all
-            start = (row.op_id or "") if row.role == PROBER else ""
-            of[Who(row.node, row.incarnation, start)].append(row)
+    rows = control.rows("name_server_list", "name_server_chosen", "name_server_call", "channel")
+    choosing = (row for row in rows if row.role not in ("broker", "slave"))  # a broker chooses none: it has all
+    starts = ((row, (row.op_id or "") if row.role == PROBER else "") for row in choosing if row.time_ms <= until_ms)
+    of = grouped((Who(*row.process, start), row) for row, start in starts)
     return [Selection(who, rows, _choices(rows)) for who, rows in of.items()]
 
 
@@ -170,18 +169,14 @@ def broken_calls(of: Selection, profile: ClientProfile, configured: Sequence[str
 
 def left_without_reason(of: Selection, world: World) -> Iterator[Broken]:
     """Choices of another NameServer although nothing says that the current one failed."""
-    later = of.choices[1:]
-    if not later:
-        return
-    failures, ends = _failures(of.rows), _ends(of, world)
-    for choice in later:
+    reasons = _reasons(of, world) if len(of.choices) > 1 else {}
+    for choice in of.choices[1:]:
         if choice.is_started and (choice.row.decoded or {}).get("reason") == "first":
             continue  # the client was started anew in the same process, and chooses from its own start
         if not choice.is_kept:
             continue  # `updateNameServerAddressList` forgets whom the list has lost, and nobody else
         old = choice.before.row if choice.before else choice.row
-        reasons = failures.get(old.name_server, ()), ends.get(old.name_server, ())
-        if not any(_any_within(at_ms, old.time_ms, choice.row.time_ms) for at_ms in reasons):
+        if not _any_within(reasons.get(old.name_server, ()), old.time_ms, choice.row.time_ms):
             yield of.broken("sticky", choice.row, old.name_server or "")
 
 
@@ -191,37 +186,36 @@ def _any_within(times: Sequence[float], from_ms: float, to_ms: float) -> bool:
     return at < len(times) and times[at] <= to_ms
 
 
-def _failures(rows: Sequence[Row]) -> Mapping[str | None, Sequence[float]]:
-    """NameServer → when it failed this client for certain."""
-    found: dict[str | None, list[float]] = defaultdict(list)
+def _reasons(of: Selection, world: World) -> Mapping[str | None, Sequence[float]]:
+    """NameServer → when it failed this client for certain, or its channel ended for a reason to leave it; ascending."""
+    every = (*_failures(of.rows), *_ends(of, world))
+    return {name_server: sorted(times) for name_server, times in grouped(every).items()}
+
+
+def _failures(rows: Iterable[Row]) -> Iterator[tuple[str | None, float]]:
     for row in rows:
-        if row.event == "name_server_call":
-            if row.type in ("fail", "info") and row.code is None and row.name_server is not None:
-                found[row.name_server].append(row.time_ms)
-        elif row.event == "channel" and row.f == "connect_failed" and row.address is not None:
-            found[row.address].append(row.time_ms)
-    return found
+        if row.event == "name_server_call" and row.type in ("fail", "info") and row.code is None:
+            yield row.name_server, row.time_ms
+        elif row.event == "channel" and row.f == "connect_failed":
+            yield row.address, row.time_ms
 
 
 _OWN = ("by self", "by client")
 
 
-def _ends(of: Selection, world: World) -> Mapping[str | None, Sequence[float]]:
-    """NameServer → ends of its channel that are a reason to leave it: all but those that the client made itself. A
-    channel that was used for nothing for I is closed by either side. A row that does not say by whom accuses nobody."""
-    idle_ms = idle_limit_ms(world, of.who.node)
-    found: dict[str | None, list[float]] = defaultdict(list)
-    used: dict[str | None, float] = {}
+def _ends(of: Selection, world: World) -> Iterator[tuple[str | None, float]]:
+    """Ends of channels that are a reason to leave the NameServer: all but those that the client made itself. A channel
+    that was used for nothing for I is closed by either side. A row that does not say by whom accuses nobody."""
+    idle_ms, used = idle_limit_ms(world, of.who.node), dict[str | None, float]()
     for row in of.rows:
         if row.event not in ("channel", "name_server_call"):
             continue
         peer = row.address if row.event == "channel" else row.name_server
-        if row.event == "channel" and row.f == "close" and peer is not None:
+        if row.event == "channel" and row.f == "close":
             is_idle = row.time_ms - used.get(peer, row.time_ms) >= 0.95 * idle_ms
             if is_idle or not str((row.decoded or {}).get("reason") or "").endswith(_OWN):
-                found[peer].append(row.time_ms)
+                yield peer, row.time_ms
         used[peer] = row.time_ms
-    return found
 
 
 def idle_limit_ms(world: World, client: str) -> float:
@@ -239,29 +233,18 @@ def _began_ms(row: Row) -> float:
 
 def repeated_calls(of: Selection) -> Iterator[Broken]:
     """First calls begun after a call without an answer, made to the same NameServer with no choice in between."""
-    moves = [
-        row for row in of.rows if row.event == "name_server_chosen" or (row.event == "channel" and row.f == "open")
-    ]
-    calls = [row for row in of.rows if row.event == "name_server_call"]
-    ordered = sorted([*moves, *calls], key=lambda row: (_began_ms(row), row.seq))
-    next_ms, next_moves = math.inf, []
-    for row in reversed(ordered):
-        next_moves.append(next_ms)
-        if row.event != "name_server_call":
-            next_ms = min(next_ms, row.time_ms)
-    moved_ms = lost_ms = -1.0
-    lost_at: str | None = None
-    for row, moves_ms in zip(ordered, reversed(next_moves), strict=True):
-        if row.event != "name_server_call":
-            moved_ms = max(moved_ms, row.time_ms)
-            continue
-        is_again = lost_at is not None and row.name_server == lost_at and _began_ms(row) >= lost_ms
+    chosen = (row.event == "name_server_chosen" or (row.event == "channel" and row.f == "open") for row in of.rows)
+    moves = [row.time_ms for row, is_move in zip(of.rows, chosen, strict=True) if is_move]
+    calls = (row for row in of.rows if row.event == "name_server_call")
+    lost_ms, lost_at = -math.inf, ""
+    for row in sorted(calls, key=lambda row: (row.began_ms, row.seq)):
+        is_again = row.name_server == lost_at and row.began_ms >= lost_ms
         # A call that chooses records its choice while it runs, that is after it began.
-        if is_again and moved_ms < lost_ms and moves_ms > row.time_ms:
+        if is_again and not _any_within(moves, lost_ms, row.time_ms):
             yield of.broken("moves on", row, "called again after a call without an answer")
         # The latest end so far of a call without an answer, and the NameServer that was asked.
         if row.type == "info" and row.code is None and row.time_ms >= lost_ms:
-            lost_ms, lost_at = row.time_ms, row.name_server
+            lost_ms, lost_at = row.time_ms, row.name_server or ""
 
 
 def silent_reconnects(of: Selection, configured: Collection[str], world: World) -> Iterator[Broken]:
@@ -269,7 +252,7 @@ def silent_reconnects(of: Selection, configured: Collection[str], world: World) 
     failed since, the client left that. Where two calls time out together, one may choose before the other has closed
     the channel."""
     before: dict[str, tuple[str | None, float]] = {}
-    failures, ends, chosen = _failures(of.rows), _ends(of, world), of.rows[0]
+    reasons, chosen = _reasons(of, world), of.rows[0]
     for row in of.rows:
         if row.event not in ("name_server_chosen", "channel"):
             continue
@@ -282,8 +265,7 @@ def silent_reconnects(of: Selection, configured: Collection[str], world: World) 
         last, at_ms = before.get(address, (None, -math.inf))
         if what == "open" and last in ("close", "connect_failed"):
             kept = chosen.name_server
-            reasons = failures.get(kept, ()), ends.get(kept, ())
-            failed = any(_any_within(times, chosen.time_ms, row.time_ms) for times in reasons)
+            failed = _any_within(reasons.get(kept, ()), chosen.time_ms, row.time_ms)
             rule = "moves on" if failed or kept in (None, address) else "sticky"
             yield of.broken(rule, row, "connected again without being chosen")
         if what != "close" or last != "chosen" or row.time_ms > at_ms + world.timers.at_once_ms:
@@ -396,9 +378,7 @@ class Tries:
 def kept_between_requests(of: Selection) -> Iterator[Broken]:
     """Calls without a choice of their own since the call before, of clients that take the next NameServer at every
     request."""
-    chosen: dict[str, list[float]] = defaultdict(list)
-    for choice in of.choices:
-        chosen[choice.row.name_server or ""].append(choice.row.time_ms)
+    chosen = grouped((choice.row.name_server or "", choice.row.time_ms) for choice in of.choices)
     before_ms = -math.inf
     for row in of.rows:
         if row.event == "name_server_call" and row.name_server is not None:

@@ -58,6 +58,7 @@ from ...oracle.choosing.start_choice import (
     starts_needed,
 )
 from ...oracle.client_profiles import Advance, Attempts, ClientProfile, Order, profile_of
+from ...oracle.intervals import grouped
 from ...oracle.lists import in_use
 from ...oracle.reach import lost
 from ...oracle.recorded import OURS
@@ -91,8 +92,7 @@ FINDINGS_MAX = 200
 
 def judge(control: Control, world: World) -> Verdict:
     """Examined: choices of a NameServer. Violations: choices, lists, calls and connects against the rules."""
-    configured = configured_name_servers(world)
-    if not configured:
+    if not any(node.address for node in world.of_kind("name_server")):
         return Verdict.nothing_examined(NAME, "no NameServer is in the history")
     workload = world.workload
     try:
@@ -134,10 +134,7 @@ def _by_dialler(found: Sequence[Selection], world: World) -> dict[str | None, li
     """Those of clients under test by the dialler that they share, of who has a profile of its own by its name; of all
     others, by None."""
     diallers = {node.name: node.dialler or (node.name if node.client_profile else None) for node in world.nodes}
-    groups: dict[str | None, list[Selection]] = {None: []}
-    for of in found:
-        groups.setdefault(diallers.get(of.who.node), []).append(of)
-    return groups
+    return {None: [], **grouped((diallers.get(of.who.node), of) for of in found)}
 
 
 CHECK = Check(
@@ -175,11 +172,6 @@ def _had_all(of: Selection, world: World) -> bool:
     if not of.choices:
         return True
     return not lost(world, of.who.node, "name_server", of.choices[0].row.time_ms, for_ms=world.timers.C_ms)
-
-
-def configured_name_servers(world: World) -> list[str]:
-    """The addresses, in the order of the NameServers' names."""
-    return [node.address for node in world.of_kind("name_server") if node.address]
 
 
 def broken_rules(found: Sequence[Selection], world: World, profile: ClientProfile, tries: Tries) -> Iterator[Broken]:
@@ -236,6 +228,7 @@ class _FirstChoices:
     counts: Mapping[str, int]
     times_ms: Sequence[float]
     p_value: float
+    profile: ClientProfile
 
     @property
     def total(self) -> int:
@@ -256,12 +249,14 @@ def _is_uneven(counts: Sequence[int], p: float) -> bool:
     return enough and p < ALPHA
 
 
-def _first_choices(found: Sequence[Selection], addresses: Iterable[str], of: str) -> _FirstChoices:
+def _first_choices(
+    found: Iterable[Selection], addresses: Iterable[str], of: str, profile: ClientProfile
+) -> _FirstChoices:
     first = [selection.choices[0].row for selection in found if selection.choices]
     chosen = Counter(row.name_server for row in first)
     counts = {address: chosen[address] for address in addresses}
-    p = p_value([*counts.values()])
-    return _FirstChoices(of=of, counts=counts, times_ms=[row.time_ms for row in first], p_value=p)
+    p, times_ms = p_value([*counts.values()]), [row.time_ms for row in first]
+    return _FirstChoices(of=of, counts=counts, times_ms=times_ms, p_value=p, profile=profile)
 
 
 def _told_by(first: _FirstChoices, bias: float) -> tuple[dict[str, Any], str]:
@@ -314,24 +309,24 @@ def _verdict(
     if world.served:  # the prober has the first list
         names = {address: name for address, name in names.items() if name in world.served[0].entries}
     even = [of for of in ours if of.who.node not in own]
-    first = _first_choices(even, names, "all clients")
-    lasting = _first_choices([of for of in even if not of.is_prober], names, "producers and consumers")
+    first = _first_choices(even, names, "all clients", profile)
+    lasting = _first_choices((of for of in even if not of.is_prober), names, "producers and consumers", profile)
     outside = {dialler: those for dialler, those in groups.items() if dialler is not None}
-    under_test: dict[_FirstChoices, ClientProfile] = {}
-    for dialler, those in outside.items():
-        had_all = _first_choices([of for of in those if _had_all(of, world)], names, dialler)
-        under_test[had_all] = world.client_profile_of(those[0].who.node)
+    under_test = [
+        _first_choices(
+            (of for of in those if _had_all(of, world)), names, dialler, world.client_profile_of(those[0].who.node)
+        )
+        for dialler, those in outside.items()
+    ]
     later = sum(len(of.choices) - 1 for of in found if of.choices)
     examined = first.total + later + sum(bool(of.choices) for those in outside.values() for of in those)
     told, open_ = _told_by(first, start_bias or BIAS) if profile.drawn else ({"starts": first.total}, "")
     if under_test and not first.total:
         open_ = ""  # a cluster without clients of ours
-    judged = [one for one in (first, lasting) if profile.drawn and one.total]
-    judged += [one for one, of in under_test.items() if of.drawn and one.total]
+    judged = [one for one in (first, lasting, *under_test) if one.profile.drawn and one.total]
     uneven = [one for one in judged if one.uneven]
     examined += len(uneven if open_ else judged)  # beside each choice, what all first choices together show
     numbers = {rule: len(rows) for rule, rows in sorted(broken.items())}
-    violations = sum(numbers.values())
     labels = {dialler: label_of(_walks(those, names)).word for dialler, those in outside.items()}
     measured = {
         "first_choices": dict(first.counts),
@@ -353,14 +348,13 @@ def _verdict(
         "client_profile": profile.name,
     }
     why = [f"first choices of {one.of} are not uniform: {one.says}, p = {one.p_value:.2g}" for one in uneven]
-    why += [singular(f"rule '{rule}' broken {number} times") for rule, number in numbers.items()]
+    why += _said(broken)
     validity = Validity.VALID
     if why:
         validity = Validity.INVALID
     elif late:
         validity = Validity.UNKNOWN
-        said = "; ".join(singular(f"rule '{rule}' broken {len(rows)} times") for rule, rows in sorted(late.items()))
-        why.append(f"{said}, but the clients had stood still for half of a try's time-out")
+        why.append(f"{'; '.join(_said(late))}, but the clients had stood still for half of a try's time-out")
     elif unclear:
         validity = Validity.UNKNOWN
         why += [f"{', '.join(sorted(unclear))}: {next(iter(unclear.values()))}"]
@@ -375,18 +369,22 @@ def _verdict(
         name=NAME,
         verdict=validity,
         examined=examined,
-        violations=violations + len(uneven),
+        violations=sum(numbers.values()) + len(uneven),
         measured=measured,
         allowed=allowed,
         examples=tuple(one.example for rows in strange.values() for one in rows[:EXAMPLES_MAX])[:EXAMPLES_MAX],
         findings=(
             *(one for rows in strange.values() for one in rows),
             *_kept(found, (*broken.values(), *late.values()), world),
-            *(_uniform(one, under_test.get(one, profile), open_) for one in judged if one is first or one.uneven),
+            *(_uniform(one, open_) for one in judged if one is first or one.uneven),
         ),
         why="; ".join(why),
         undecided={UNIFORM: open_} if open_ else {},
     )
+
+
+def _said(broken: Mapping[str, Sequence[Broken]]) -> list[str]:
+    return [singular(f"rule '{rule}' broken {len(rows)} times") for rule, rows in sorted(broken.items())]
 
 
 def _walks(found: Sequence[Selection], names: Mapping[str, str]) -> Iterator[tuple[int, list[Step]]]:
@@ -432,29 +430,20 @@ def _strange(rows: Sequence[Broken], names: Mapping[str, str], world: World, *, 
 
 def _kept(found: Sequence[Selection], strange: Iterable[Sequence[Broken]], world: World) -> Iterator[Finding]:
     """One for each process that broke no rule, the prober's starts together: from its first choice to its last."""
-    choices: dict[tuple[str, int], list[Choice]] = defaultdict(list)
-    for of in found:
-        choices[of.who.node, of.who.incarnation] += of.choices
-    for process in {b.row.process for rows in strange for b in rows}:
-        choices.pop(process, None)
-    for (node, _), made in choices.items():
-        if made:
-            yield finding(
-                node,
-                "chose by the rules",
-                (min(choice.row.time_ms for choice in made), max(choice.row.time_ms for choice in made)),
-                Rule(world.client_profile_of(node).rule, ""),
-                examined=len(made),
-            )
+    broke = {one.row.process for rows in strange for one in rows}
+    choices = grouped((of.who[:2], choice.row.time_ms) for of in found for choice in of.choices)
+    for (node, _), times in ((process, times) for process, times in choices.items() if process not in broke):
+        rule = Rule(world.client_profile_of(node).rule, "")
+        yield finding(node, "chose by the rules", (min(times), max(times)), rule, examined=len(times))
 
 
-def _uniform(first: _FirstChoices, profile: ClientProfile, undecided: str) -> Finding:
+def _uniform(first: _FirstChoices, undecided: str) -> Finding:
     """The one about all first choices of some clients; it examined nothing where they do not decide it."""
     return finding(
         first.of,
         UNIFORM,
         (min(first.times_ms), max(first.times_ms)),
-        Rule(profile.rule, f"p ≥ {ALPHA:g}"),
+        Rule(first.profile.rule, f"p ≥ {ALPHA:g}"),
         examined=0 if undecided and not first.uneven else first.total,
         wrong=int(first.uneven),
         more={
@@ -472,11 +461,8 @@ LIST_MAX = 3
 
 def uneven_orders(found: Iterable[Selection]) -> Iterator[Broken]:
     """One for each configured list of which some orders were drawn so often that chance is no reason."""
-    by_list: dict[tuple[str, ...], list[tuple[Selection, Choice]]] = defaultdict(list)
-    for of in found:
-        if of.choices and (listed := of.choices[0].listed):
-            by_list[tuple(sorted(listed))].append((of, of.choices[0]))
-    for listed, drawn in by_list.items():
+    drawing = ((of, of.choices[0]) for of in found if of.choices and of.choices[0].listed)
+    for listed, drawn in grouped((tuple(sorted(choice.listed or ())), (of, choice)) for of, choice in drawing).items():
         if not 1 < len(listed) <= LIST_MAX or len(set(listed)) < len(listed):
             continue
         orders, cells = Counter(choice.listed for _, choice in drawn), factorial(len(listed))

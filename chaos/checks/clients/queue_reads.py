@@ -26,7 +26,6 @@ from ..record.commits import dues_of
 from ..record.control import Control
 from ..record.timer_acts import Process
 from ..record.uses import PART_MS, BrokerShares
-from ..tolerance import tolerance
 
 _ROW = "a broker checks held pulls every 5 s, and answers a pull that was held for 15 s"
 _ASKED_MS = 20_000.0
@@ -86,7 +85,7 @@ def _queues(control: Control, world: World, group: Asker) -> Iterator[tuple[Queu
         if not all(broker in world.seen_by(member, "broker") for member in group.members):
             continue
         for life in world.lives_of(broker.name):
-            rows = [row for row in control.rows("topic") if row.process == (broker.name, life.incarnation)]
+            rows = control.by_process("topic").get(life.process, ())
             states = [(row.time_ms, row.decoded) for row in rows if row.topic == group.topic]
             for (at_ms, state), end_ms in until_next(states, min(life.end_ms, world.end_ms)):
                 if at_ms > clients_began_ms(world):  # routes, members and shares have to follow first
@@ -122,7 +121,6 @@ def _finding(
             (group.name, queue[1], queue[0]), "read by the group", due, Rule(_ROW), more={"queue_id": queue[2]}
         )
     from_ms, to_ms = unread
-    lag_ms = control.lateness.largest(due_by.world, (*sorted(group.members), queue[1]), from_ms, to_ms)
     refused, code = _refused(group, queue, unread, shares, due_by.world)
     held = (h.node for h in due_by.held.get(queue, ()) if h.start_ms < to_ms and h.end_ms > from_ms)
     return finding(
@@ -131,7 +129,7 @@ def _finding(
         due,
         Rule(_ROW, "15 s + 5 s, counted in parts of 10 s", _ASKED_MS),
         out=unread,
-        tolerance=tolerance(due_by.world.timers, lag_ms, 1),
+        tolerance=control.lateness.tolerance(due_by.world, (*group.members, queue[1]), *unread, 1),
         measured_ms=to_ms - from_ms,
         over_ms=to_ms - from_ms - _ASKED_MS,
         more={"queue_id": queue[2], "holder": refused or next(held, ""), **({"because": code} if code else {})},

@@ -27,7 +27,7 @@ from typing import Any
 from ...oracle.commits import Redelivery, commit_ms, flush_ms
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Group, Needs, Reads, Section
+from ..check import Check, Group, Needs, Section
 from ..findings import Rule, finding, rounded, verdict_by_counts
 from ..plain.part import Gathering
 from ..plain.repeats import REPEATS, TOO_LATE_RECEIPTS, Repeat, Repeats, measured_lag_ms, tolerance_of
@@ -98,7 +98,6 @@ CHECK = Check(
     group=Group.CONSUMING,
     section=Section.MESSAGES,
     needs=(Needs.MESSAGES,),
-    reads=Reads.MESSAGES,
     gather=gather,
     readings=(REPEATS, TOO_LATE_RECEIPTS),
     judge=judge,

@@ -23,7 +23,7 @@ from ...oracle.recorded import OURS
 from ...oracle.time_outs import pull_delay
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX, Finding, Validity, Verdict
-from ..check import Check, Group, Needs, Reads, Section
+from ..check import Check, Group, Needs, Section
 from ..findings import Rule, finding, rounded, verdict_by_counts
 from ..plain.deliveries import DELIVERIES, LAST, Pull, Slow
 from ..plain.part import Gathering
@@ -40,6 +40,9 @@ _CHAINED = 3
 """The send's answer, the broker's look at its held pulls, the consumer's turn."""
 NOT_AS_SENT, NOT_AS_GIVEN, EARLY = "not as it was sent", "not as it was given", "before its delay was over"
 _COUNTS = ("acknowledged", "prompt", "waited", "waiting", "late", "not_received", "changed", "early")
+"""Once a group: prompt ones came within D; those that waited came after D, and in time all the same; those that are
+waiting had not come, and were not due before the run's end; changed ones are not as they were sent; early ones came
+before their delay was over."""
 
 
 class Undelivered(NamedTuple):
@@ -58,21 +61,10 @@ class Undelivered(NamedTuple):
 class Deliveries:
     """What became of the acknowledged messages, counted once a group."""
 
-    acknowledged: int = 0
-    prompt: int = 0
-    """Received within D."""
-    waited: int = 0
-    """Received after D, and in time all the same."""
-    waiting: int = 0
-    """Not received, and not due before the run's end."""
+    counts: Mapping[str, int]
+    """By _COUNTS."""
     open: int = 0
-    """Of these: acknowledged longer than D before the run's end."""
-    late: int = 0
-    not_received: int = 0
-    changed: int = 0
-    """Received, but not as they were sent."""
-    early: int = 0
-    """Received before their delay was over."""
+    """Of those that wait: acknowledged longer than D before the run's end."""
     unsure: int = 0
     """Of `late`, and of `not_received`: so little over that the machine's lateness may be why."""
     prompt_ms: float | None = None
@@ -96,9 +88,7 @@ def judged(
     groups, due_by = {asker.name: asker for asker in askers(world)}, dues_of(control, world)
     counts = dict.fromkeys(_COUNTS, 0)
     promised_ms = world.promised_ms(PROMISED)
-    overdue: list[tuple[Slow, Due, float]] = []
-    found: list[Undelivered] = []
-    open_ = 0
+    found, lags, open_ = list[Undelivered](), list[float](), 0
     for message in slow:
         counts["acknowledged"] += 1
         is_early = message.early_ms > tolerance(world.timers, 0.0, 1).valid_up_to_ms
@@ -116,21 +106,16 @@ def judged(
         if due is None or end_ms <= due.at_ms:
             counts["waiting" if message.received_ms is None else "waited"] += 1
             open_ += message.received_ms is None and due_from_ms < world.end_ms - PROMPT_MS
-        else:
-            overdue.append((message, due, end_ms))
-    late = ((_nodes(one, due, groups), due.from_ms, min(end_ms, due.at_ms + PROMPT_MS)) for one, due, end_ms in overdue)
-    lags = control.lateness.largest_of_each(world, late)
-    unsure = 0
-    for (message, due, end_ms), lag_ms in zip(overdue, lags, strict=True):
-        allowed = tolerance(world.timers, lag_ms, _CHAINED)
-        over_ms = end_ms - due.at_ms
-        if over_ms <= allowed.valid_up_to_ms:
+            continue
+        nodes, until_ms = _nodes(message, due, groups), min(end_ms, due.at_ms + PROMPT_MS)
+        allowed = control.lateness.tolerance(world, nodes, due.from_ms, until_ms, _CHAINED)
+        lags += [] if allowed.lag_ms is None else [allowed.lag_ms]
+        if end_ms - due.at_ms <= allowed.valid_up_to_ms:
             counts["waiting" if message.received_ms is None else "waited"] += 1
             continue
         counts["not_received" if message.received_ms is None else "late"] += 1
-        is_wrong = over_ms > allowed.unknown_up_to_ms
-        unsure += not is_wrong
-        found.append(Undelivered(message, _what(message, due), due, end_ms, lag_ms, is_wrong))
+        is_wrong = end_ms - due.at_ms > allowed.unknown_up_to_ms
+        found.append(Undelivered(message, _what(message, due), due, end_ms, allowed.lag_ms, is_wrong))
     if _is_senders([one.message for one in found if one.what == NOT_AS_SENT]):
         found = [one._replace(what=NOT_AS_GIVEN) if one.what == NOT_AS_SENT else one for one in found]
     counts["acknowledged"] += prompt
@@ -138,9 +123,8 @@ def judged(
     first = sorted(found, key=lambda one: (not one.is_wrong, one.message.acked_ms, one.message.msg_key))
     if first and first[0].is_wrong:
         first = [one for one in first if one.is_wrong]
-    latest_ms = max((lag_ms for lag_ms in lags if lag_ms is not None), default=None)
-    first = first[:FINDINGS_MAX]
-    return Deliveries(**counts, open=open_, unsure=unsure, prompt_ms=prompt_ms, lag_ms=latest_ms, first=tuple(first))
+    unsure, latest_ms = sum(not one.is_wrong for one in found), max(lags, default=None)
+    return Deliveries(counts, open_, unsure, prompt_ms, latest_ms, tuple(first[:FINDINGS_MAX]))
 
 
 def _is_senders(changed: Sequence[Slow]) -> bool:
@@ -156,7 +140,7 @@ def _is_senders(changed: Sequence[Slow]) -> bool:
 def judge(seen: Deliveries, world: World) -> Verdict:
     """Examined: acknowledged messages, once a group, but for those that were not due. Violations: those that came late,
     not at all, or not as they were sent."""
-    measured: dict[str, Any] = {name: getattr(seen, name) for name in _COUNTS}
+    counts, measured = seen.counts, dict[str, Any](seen.counts)
     if seen.prompt_ms is not None:
         measured["max_ms"] = rounded(seen.prompt_ms)
     allowed = {
@@ -165,17 +149,17 @@ def judge(seen: Deliveries, world: World) -> Verdict:
         "tolerance_ms": rounded(tolerance(world.timers, seen.lag_ms or 0.0, _CHAINED).valid_up_to_ms),
         "row": _ROW,
     }
-    examined = seen.acknowledged - seen.waiting
+    examined = counts["acknowledged"] - counts["waiting"]
     if world.unclear:
         return Verdict.nothing_examined(NAME, world.unclear)
-    nothing = "no acknowledged message was due" if seen.acknowledged else "no send was acknowledged"
-    said = f"{seen.not_received} not received, {seen.late} late, {seen.changed} not as they were sent"
-    said += f", {seen.early} before their delay was over" if seen.early else ""
+    nothing = "no acknowledged message was due" if counts["acknowledged"] else "no send was acknowledged"
+    said = f"{counts['not_received']} not received, {counts['late']} late, {counts['changed']} not as they were sent"
+    said += f", {counts['early']} before their delay was over" if counts["early"] else ""
     lateness = "nobody measured" if seen.lag_ms is None else f"up to {seen.lag_ms:.0f} ms"
     verdict = verdict_by_counts(
         NAME,
         examined=examined,
-        wrong=seen.late + seen.not_received + seen.changed + seen.early - seen.unsure,
+        wrong=sum(counts[name] for name in ("late", "not_received", "changed", "early")) - seen.unsure,
         unsure=seen.unsure,
         why=f"of {examined} acknowledged messages that were due: {said}",
         why_unsure=f"of {examined} acknowledged messages {said}, which may be the machine's lateness ({lateness})",
@@ -197,7 +181,6 @@ CHECK = Check(
     is_of_the_whole=True,
     accuses_object=(NOT_AS_SENT, EARLY),
     needs=(Needs.MESSAGES,),
-    reads=Reads.MESSAGES,
     gather=gather,
     readings=(DELIVERIES,),
     judge=judge,
@@ -215,7 +198,8 @@ def _told(measured: Mapping[str, Any]) -> str:
 
 def _undecided(seen: Deliveries, world: World) -> str:
     """What waits at the run's end is not delivered: which settle time decides whether it should have been."""
-    said = f"{seen.open:,} of {seen.acknowledged:,} acknowledged messages were not received when the run ended"
+    of = seen.counts["acknowledged"]
+    said = f"{seen.open:,} of {of:,} acknowledged messages were not received when the run ended"
     if any(fault.end_ms >= world.end_ms for fault in harmful(world)):
         return f"{said}, and a fault had not ended: a run that ends it, and goes on, decides them"
     needed_s = math.ceil((aftermath_ms(world) + PROMPT_MS) / 1000) + 1

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Group, Needs, Reads, Section
+from ..check import Check, Group, Needs, Section
 from ..findings import Rule, finding, verdict_by_counts, wrong_or_late
 from ..plain.fates import FATES, Fates, Missing
 
@@ -63,7 +63,6 @@ CHECK = Check(
     section=Section.MESSAGES,
     accuses_object=("acknowledged without a slave", "lost"),
     needs=(Needs.MESSAGES,),
-    reads=Reads.MESSAGES,
     readings=(FATES,),
     judge=judge,
     tells=lambda measured: _told(measured),

@@ -16,7 +16,7 @@ with one thread, so that each holding hands over in order; what comes again afte
 
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Group, Needs, Reads, Section
+from ..check import Check, Group, Needs, Section
 from ..findings import Rule, finding, verdict_by_counts
 from ..plain.order import ORDER, Misplaced, Order, is_ordered
 
@@ -71,7 +71,6 @@ CHECK = Check(
     section=Section.MESSAGES,
     accuses_object=(_STORED, *_ANSWERS.values()),
     needs=(Needs.MESSAGES,),
-    reads=Reads.MESSAGES,
     readings=(ORDER,),
     judge=judge,
     tells=lambda measured: f"{measured.get('out_of_order', 0):,} out of order",

@@ -28,12 +28,14 @@ from ....remoting.codes import RequestCode
 from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
 from ...oracle.queue_owners import Holding, Judged, Piece, Queue, Seen, Unanswered, holdings, pieces
 from ...oracle.quiet import aftermath_ms
+from ...oracle.windows import Window
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
-from ..findings import Rule, finding, lasted, rounded, verdict_of
+from ..findings import Rule, finding, rounded, verdict_of
 from ..record.control import Control, Row
-from ..tolerance import Tolerance, tolerance
+from ..record.settling import Due, Settling, Wrong
+from ..tolerance import Tolerance
 from .shares import retry_topics, share, shares_taken
 
 NAME = "queue_ownership"
@@ -55,12 +57,10 @@ def judge(control: Control, world: World) -> Verdict:
     if not stretches and not any(finding.wrong for finding in taken) and not _took_the_quiet(control, world, held):
         why = "there was no quiet time: no consumer was assigned queues, or changes followed one another too soon"
         return Verdict.nothing_examined(NAME, why)
-    nodes = [node.name for node in world.of_kind("consumer", "broker")]
-    late = ((nodes, one.change.at_ms, one.start_ms) for *_, one in stretches)
-    findings = [*taken]
-    lags = control.lateness.largest_of_each(world, late)
-    for (topic, group, members, one), lag_ms in zip(stretches, lags, strict=True):
-        findings.append(_finding(one, topic, group, members, held[topic], tolerance(world.timers, lag_ms, _CHAINED)))
+    nodes, findings = [node.name for node in world.of_kind("consumer", "broker")], [*taken]
+    for topic, group, members, one in stretches:
+        allowed = control.lateness.tolerance(world, nodes, one.change.at_ms, one.start_ms, _CHAINED)
+        findings.append(_finding(one, topic, group, members, held[topic], allowed))
     quiet = {(topic, one.start_ms, one.end_ms) for topic, *_, one in stretches}
     measured = {
         "stretches": len(quiet),
@@ -136,58 +136,32 @@ def _finding(
     group: str,
     members: frozenset[str],
     held: Mapping[Queue, Sequence[Holding]],
-    tolerance_: Tolerance,
+    allowed: Tolerance,
 ) -> Finding:
-    settled_ms, wrong, late, reaches_ms = stretch.change.at_ms, 0, 0, 0.0
-    worst: Piece | None = None
-    for queue in stretch.queues:
+    at_ms, from_ms, to_ms = stretch.change.at_ms, stretch.start_ms, stretch.end_ms
+    window, seen = Window(0, from_ms - at_ms, "Qr + A", _ROW), Settling(allowed)
+    for queue in reversed(stretch.queues):  # of equals the last is told
         owned = [holding for holding in held.get(queue, ()) if holding.node in members]
-        over_ms = 0.0
-        for piece in pieces(queue, owned, stretch.change.at_ms, stretch.end_ms):
-            if piece.start_ms < stretch.start_ms:
-                settled_ms = max(settled_ms, piece.end_ms)
-            into_ms = piece.end_ms - stretch.start_ms
-            back_ms = stretch.end_ms - max(piece.start_ms, stretch.start_ms)
-            piece_over_ms = max(0.0, min(into_ms, back_ms))
-            over_ms = max(over_ms, piece_over_ms)
-            if piece_over_ms > reaches_ms:
-                reaches_ms, worst = piece_over_ms, piece
-        wrong += over_ms > tolerance_.unknown_up_to_ms
-        late += tolerance_.valid_up_to_ms < over_ms <= tolerance_.unknown_up_to_ms
+        wrong = [Wrong(one.start_ms, one.end_ms, one) for one in pieces(queue, owned, at_ms, to_ms)]
+        seen.add(Due("", from_ms, to_ms, at_ms, window), wrong)
+    worst: Piece | None = seen.worst.about if seen.worst and seen.reaches_ms > 0 else None
     more: dict[str, Any] = {"group": group}
     if worst is not None:
         more |= {"queue_id": worst.queue[1], "clients": list(worst.owners)}
         if not worst.owners:  # a client's id begins with its node's name
             due = (one for one in stretch.members if worst.queue in share(one, stretch.queues, stretch.members))
             more |= {"holder": next(due)}
+    measured = seen.measured(window)
     return finding(
         (worst.owners[0] if worst and worst.owners else group, worst.queue[0] if worst else "", topic),
         "must have an owner" if worst and not worst.owners else "must have one owner",
-        (stretch.start_ms, stretch.end_ms),
+        (from_ms, to_ms),
         Rule(_ROW, ""),
-        out=(max(worst.start_ms, stretch.start_ms), worst.end_ms) if worst else None,
-        tolerance=tolerance_,
-        examined=len(stretch.queues),
-        wrong=wrong,
-        late=late,
+        out=(max(worst.start_ms, from_ms), worst.end_ms) if worst else None,
         after=stretch.change.what,
         more=more,
-        **_against(stretch, worst if wrong or late else None, settled_ms),
+        **seen.counts | measured | {"measured_ms": measured["measured_ms"] or 0.0, "examined": len(stretch.queues)},
     )
-
-
-def _against(stretch: Judged, worst: Piece | None, settled_ms: float) -> dict[str, Any]:
-    """What was measured: until when a queue had not its one owner, or for how long when that should not have been."""
-    at_ms, due_ms = stretch.change.at_ms, stretch.start_ms
-    if worst is not None and worst.start_ms >= due_ms:
-        return lasted(worst.start_ms, worst.end_ms)
-    settled_ms = worst.end_ms if worst is not None else settled_ms
-    return {
-        "measured_ms": settled_ms - at_ms,
-        "bound_ms": due_ms - at_ms,
-        "formula": "Qr + A",
-        "over_ms": max(settled_ms - due_ms, 0.0),
-    }
 
 
 FIRST_TAKEN, _FIRST_ANSWERED, _NONE_ANSWERED = "first taken", "first answered", "answered no offset"

@@ -12,7 +12,6 @@ A broker is guilty, and not the consumer, where it answered a list of members th
 and the consumer's share is right by that list.
 """
 
-from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -50,13 +49,11 @@ def shares_taken(control: Control, world: World) -> Iterator[Finding]:
         return  # which of a name's brokers was asked nobody records
     known = {name: States(*zip(*states, strict=True)) for name, states in listed(world, control.rows).items()}
     assigned = [row for row in control.rows("assigned") if row.topic]
-    said: dict[tuple[str, int], list[Row]] = defaultdict(list)
-    for row in control.rows("assigned", "route_changed", "scheduled_task", "members_listed"):
-        said[row.process].append(row)
+    said = control.by_process("assigned", "route_changed", "scheduled_task", "members_listed")
     for node in world.ours("consumer"):
         topics = _topics(world, node.name, assigned)
         for life in world.lives_of(node.name):
-            rounds = _Rounds(world, node, said[node.name, life.incarnation], known)
+            rounds = _Rounds(world, node, said.get(life.process, ()), known)
             judged = [(at_ms, topic, right) for topic in topics for at_ms, right in rounds.of(topic)]
             if judged:
                 rule = _ALL_ROW if rounds.takes_all else _ROW

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from ...arrow import Floats, Numbers, np, pa, pc
 from ...history.schema import row_order
 from ...oracle.deliveries import askers
+from ...oracle.intervals import grouped
 from ...oracle.queue_owners import node_of_client
 from ...oracle.recorded import OURS
 from ...oracle.slaves import keeps_own_offsets
@@ -171,9 +172,8 @@ def _behind(receipts: pa.Table, control: Control, world: World, first: Mapping[P
         rows = control.rows("queue_dropped")
         drops = {(r.node, r.incarnation, r.op_id): r for r in rows if world.made_by(r.node) == OURS}
     # By holding and by the queue that a message came from: it is another than was taken where a consumer is wrong.
-    received: dict[tuple[Any, ...], list[_Received]] = defaultdict(list)
-    for row, found in _by_queue(receipts, "node", "incarnation", "op_id"):
-        received[row["node"], row["incarnation"], row["op_id"], row["topic"]].append(found)
+    by_holding = _by_queue(receipts, "node", "incarnation", "op_id")
+    received = grouped(((r["node"], r["incarnation"], r["op_id"], r["topic"]), found) for r, found in by_holding)
     for taken in control.rows("queue_taken"):
         group = of_member.get(taken.node)
         if taken.broker_name not in tell or group is None or group.topic not in ("", taken.topic):
@@ -221,9 +221,8 @@ def _late(
 
 def _older(control: Control, world: World, commits: Mapping[Place, Sequence[Row]]) -> Iterator[Older]:
     """Queues that were taken at an older offset than was committed."""
-    group_of = {member: group.name for group in askers(world) for member in group.members}
-    for row in (row for row in control.rows("queue_taken") if row.node in group_of):
-        place, offset = (*_queue(row), group_of[row.node]), row.offset or 0
+    for place, row in _taken(control, world):
+        offset = row.offset or 0
         before = [one for one in commits.get(place, ()) if one["time_ms"] <= row.time_ms]
         low_ms = max((one["time_ms"] for one in before if one["offset"] <= offset), default=-np.inf)
         higher = [one for one in before if one["time_ms"] > low_ms]
@@ -237,6 +236,13 @@ def _older(control: Control, world: World, commits: Mapping[Place, Sequence[Row]
             passed_ms = min(one["time_ms"] for one in higher)
             answered = (row.decoded or {}).get("answered")
             yield Older(*place, offset, row.node, row.time_ms, passed_ms, min(at_master, default=None), answered)
+
+
+def _taken(control: Control, world: World) -> Iterator[tuple[Place, ControlRow]]:
+    """Where each member of a group took a queue; with broadcasting each consumer is a group."""
+    group_of = {member: group.name for group in askers(world) for member in group.members}
+    taken = (row for row in control.rows("queue_taken") if row.node in group_of)
+    return (((*_queue(row), group_of[row.node]), row) for row in taken)
 
 
 def _at_slaves(world: World, commits: Mapping[Place, Sequence[Row]]) -> list[AtSlave]:
@@ -253,27 +259,19 @@ def _at_slaves(world: World, commits: Mapping[Place, Sequence[Row]]) -> list[AtS
 def _given_up(control: Control, world: World, commits: Mapping[Place, Sequence[Row]]) -> Iterator[GivenUp]:
     """Commits that came later than at once after their consumer had dropped the queue; it says so when it has committed
     its last."""
-    last: dict[tuple[str, tuple[str, str, int]], tuple[list[float], list[bool]]] = defaultdict(lambda: ([], []))
-    for one in control.rows("queue_taken", "queue_dropped"):
-        at_ms, dropped = last[one.node, _queue(one)]
-        at_ms.append(one.time_ms)
-        dropped.append(one.event == "queue_dropped")
+    held = grouped(((one.node, _queue(one)), one) for one in control.rows("queue_taken", "queue_dropped"))
     for place, of_place in commits.items():
         for row in of_place:
-            consumer = _committer(row)
-            if (consumer, place[:3]) not in last:
-                continue
-            at_ms, dropped = last[consumer, place[:3]]
-            number = bisect_right(at_ms, row["time_ms"]) - 1
-            if number >= 0 and dropped[number] and row["time_ms"] - at_ms[number] > world.timers.delivery_ms:
-                yield GivenUp(*place, row["offset"], consumer, row["time_ms"], at_ms[number])
+            consumer, at_ms = _committer(row), row["time_ms"]
+            of = held.get((consumer, place[:3]), [])
+            for last in of[: bisect_right(of, at_ms, key=lambda one: one.time_ms)][-1:]:
+                if last.event == "queue_dropped" and at_ms - last.time_ms > world.timers.delivery_ms:
+                    yield GivenUp(*place, row["offset"], consumer, at_ms, last.time_ms)
 
 
 def _left(control: Control, commits: Mapping[Place, Sequence[Row]]) -> Iterator[GivenUp]:
     """Commits that a broker read off a channel after the consumer's unregistration."""
-    said: dict[tuple[Any, ...], list[ControlRow]] = defaultdict(list)
-    for one in control.rows("client_heartbeat", "client_gone"):
-        said[*one.process, one.op_id].append(one)
+    said = grouped(((*one.process, one.op_id), one) for one in control.rows("client_heartbeat", "client_gone"))
     for place, of_place in commits.items():
         for row in of_place:
             channel = said.get((row["node"], row["incarnation"], row["op_id"]), [])
@@ -298,10 +296,10 @@ def _forgotten(world: World, commits: Mapping[Place, Sequence[Row]]) -> Iterator
                 yield Forgotten(*place, told["offset"], before, row["time_ms"], told["time_ms"], slave=slave)
 
 
-def _begun_below(control: Control, _world: World, commits: Mapping[Place, Sequence[Row]]) -> Iterator[Forgotten]:
+def _begun_below(control: Control, world: World, commits: Mapping[Place, Sequence[Row]]) -> Iterator[Forgotten]:
     """Queues that a broadcasting consumer began below the offset that its own file had."""
-    for row in control.rows("queue_taken"):
-        place, offset = (*_queue(row), row.node), row.offset or 0
+    for place, row in _taken(control, world):
+        offset = row.offset or 0
         own = [one for one in commits.get(place, ()) if one["time_ms"] <= row.time_ms][-1:]
         for one in own:
             if offset < one["offset"]:
@@ -311,9 +309,8 @@ def _begun_below(control: Control, _world: World, commits: Mapping[Place, Sequen
 def _invented(control: Control, world: World, commits: Mapping[Place, Sequence[Row]]) -> Iterator[Forgotten]:
     """Offsets that a process of a broker answered (14), beyond all that it had been told. Others' brokers do not say of
     a pull that they hold what it commits."""
-    group_of = {member: group.name for group in askers(world) for member in group.members}
-    for row in (row for row in control.rows("queue_taken") if row.node in group_of):
-        place, answered = (*_queue(row), group_of[row.node]), (row.decoded or {}).get("answered")
+    for place, row in _taken(control, world):
+        answered = (row.decoded or {}).get("answered")
         life = world.life_at(place[1], row.time_ms)
         if answered is None or life is None or world.made_by(place[1]) != OURS:
             continue

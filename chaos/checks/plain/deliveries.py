@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from ...arrow import np, pa, pc
 from ...history.schema import row_order
 from ...oracle.deliveries import PROMPT_MS, Asker, askers, delivered
+from ...oracle.intervals import grouped
 from ...oracle.world import World
 from ..check import Facts, joined, largest
 from .part import PLACE, QUEUE, Part, Reading, Row, Together, codes, floats, is_one_of, least_of, rows_in, value_of
@@ -167,9 +168,7 @@ def _joined(pulls: Iterable[Pull]) -> list[Pull]:
 
 def _one_by_one(sends: Sequence[Row], receipts: Sequence[Row], groups: Sequence[Asker]) -> Prompt:
     group_of = {member: group.name for group in groups for member in group.members}
-    got: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
-    for row in sorted(receipts, key=row_order):
-        got[_message(row), group_of[row["node"]]].append(row)
+    got = grouped(((_message(row), group_of[row["node"]]), row) for row in sorted(receipts, key=row_order))
     first: dict[tuple[Any, ...], Row] = {}
     for row in sorted(sends, key=row_order):
         first.setdefault(_message(row), row)
@@ -194,9 +193,7 @@ def _one_by_one(sends: Sequence[Row], receipts: Sequence[Row], groups: Sequence[
 def _delayed(sends: Sequence[Row], receipts: Sequence[Row], groups: Sequence[Asker], world: World) -> Prompt:
     """The same of delayed messages, whose offsets only their receipts tell."""
     prompt, slow = list[float](), list[Slow]()
-    got: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
-    for row in sorted(receipts, key=row_order):
-        got[_message(row, QUEUE)].append(row)
+    got = grouped((_message(row, QUEUE), row) for row in sorted(receipts, key=row_order))
     for send in sends:
         sent_ms = send["time_ms"] - (send["duration_ms"] or 0.0)
         due = delivered(world, send["broker_name"], send["f"], sent_ms, send["time_ms"])
@@ -205,7 +202,7 @@ def _delayed(sends: Sequence[Row], receipts: Sequence[Row], groups: Sequence[Ask
         (from_ms, due_ms), place = due, {name: send[name] for name in (*QUEUE, "msg_key")}
         sent = {"acked_ms": send["time_ms"], "producer": send["node"], "delay_ms": due_ms - send["time_ms"], **place}
         for group in (one for one in groups if one.topic in ("", send["topic"])):
-            came = next((row for row in got[_message(send, QUEUE)] if row["node"] in group.members), None)
+            came = next((row for row in got.get(_message(send, QUEUE), ()) if row["node"] in group.members), None)
             one = Slow(**sent, offset=LAST, group=group.name)
             if came is not None:
                 early_ms = from_ms - came["time_ms"]

@@ -1,6 +1,6 @@
 """How many tries and pulls show that a fault had an effect: they failed, or took as long as a link was slow."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -35,7 +35,7 @@ class Effects(Facts):
     of: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
-def effects(asked: Callable[[World], Sequence[Asked]]) -> Reading[Effects]:
+def effects(asked: Callable[[World], Iterable[Asked]]) -> Reading[Effects]:
     """What is counted of the faults that are asked about."""
 
     def of(part: Part, world: World) -> Effects:

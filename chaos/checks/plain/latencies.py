@@ -9,17 +9,43 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ...arrow import Floats, Numbers, np, pa, pc
 from ...oracle.deliveries import delivered
 from ...oracle.intervals import Stretch
 from ...oracle.recorded import OURS
 from ...oracle.world import World
-from ..check import Facts
-from ..record.timed import LEVELS, STEPS, Timed, Who
+from ..check import Facts, largest, least
 from .part import Part, Reading, Together, began_ms, codes, floats, groups
 
 DELAYED = "delayed delivery"
+LEVELS = 96
+STEPS = 8
+"""Levels in each doubling above the bound; of each it is counted how many took that long."""
+
+
+class Who(NamedTuple):
+    """What was timed."""
+
+    operation: str
+    """look-up, registration, send or delivery."""
+    peer: str
+    """Who had to answer."""
+    since_ms: float
+    """The beginning of the quiet stretch."""
+
+
+@dataclass(frozen=True)
+class Timed(Facts):
+    """Operations of one kind, with one peer, in one quiet stretch."""
+
+    count: int = 0
+    over: Mapping[int, int] = field(default_factory=dict)
+    """By level, how many took longer than that level and not longer than the next."""
+    slowest_ms: float | None = largest()
+    first_slow_ms: float | None = least()
+    """The end of the first that took longer than the bound."""
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from ...arrow import np, pa, pc
 from ...faults.fault import Loss
 from ...oracle.commits import Redelivery
+from ...oracle.intervals import grouped
 from ...oracle.roles import elects
 from ...oracle.slaves import slaves_of
 from ...oracle.world import World
@@ -146,9 +147,7 @@ def _received(part: Part, world: World, allowed: Tolerance) -> Repeats:
     copy = codes(receipts, "msg_key", *PLACE, *(["node"] if each_alone else []))
     again = np.bincount(copy)[copy] > 1 if len(copy) else np.zeros(0, bool)
     taken = _first_of_holdings(part.control, "queue_taken")
-    of_copy: dict[int, list[Row]] = defaultdict(list)
-    for number, row in zip(copy[again], rows_in(receipts.filter(again)), strict=True):
-        of_copy[int(number)].append(row)
+    of_copy = grouped(zip(copy[again].tolist(), rows_in(receipts.filter(again)), strict=True))
     found, number, oldest_ms = list[Repeat](), 0, list[float]()
     for each in of_copy.values():
         in_order = sorted(each, key=lambda row: (row["time_ms"], row["node"], row["seq"]))
@@ -205,9 +204,7 @@ def _stored(part: Part, world: World) -> Repeats:
     np.minimum.at(low, key, place)
     np.maximum.at(high, key, place)
     several = copies.filter((low < high)[key])
-    stored: dict[str, list[Row]] = defaultdict(list)
-    for row in rows_in(several):
-        stored[row["msg_key"]].append(row)
+    stored = grouped((row["msg_key"], row) for row in rows_in(several))
     tries: dict[str, int] = defaultdict(int)
     senders = dict[str, str]()
     for row in rows_in(sends.filter(is_one_of(sends["msg_key"], [*stored])).select(["msg_key", "node", "attempt"])):

@@ -48,22 +48,10 @@ def slots_between(part: Part, world: World, at_ms: Sequence[float]) -> SlotFacts
         "bad_ms": pa.array(ended_ms, mask=good),
         "ended_ms": ended_ms,
     }
-    counted = (
-        pa.table(columns)
-        .group_by(Slot._fields)
-        .aggregate(
-            [
-                ("good", "sum"),
-                ("bad", "sum"),
-                ("good_ms", "min"),
-                ("ended_ms", "max"),
-                ("bad_ms", "min"),
-                ("bad_ms", "max"),
-            ]
-        )
-    )
-    order = (*Slot._fields, "good_sum", "bad_sum", "good_ms_min", "ended_ms_max", "bad_ms_min", "bad_ms_max")
-    found, n = zip(*(counted[name].to_pylist() for name in order), strict=True), len(Slot._fields)
+    of_tally = "good_sum", "bad_sum", "good_ms_min", "ended_ms_max", "bad_ms_min", "bad_ms_max"  # in Tally's order
+    counted = pa.table(columns).group_by(Slot._fields).aggregate([tuple(name.rsplit("_", 1)) for name in of_tally])
+    order, n = (*Slot._fields, *of_tally), len(Slot._fields)
+    found = zip(*(counted[name].to_pylist() for name in order), strict=True)
     return SlotFacts({Slot(*row[:n]): Tally(*row[n:]) for row in found})
 
 

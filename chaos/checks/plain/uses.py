@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import attrgetter
@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 from ....remoting.node.profile import Profile
 from ...arrow import Floats, Numbers, np, pa, pc
 from ...oracle.deliveries import Holding
+from ...oracle.intervals import grouped
 from ...oracle.recorded import OURS
 from ...oracle.time_outs import NOT_STORED, POLL, STORED, avoidance, avoids, isolation_ms, send_rules
 from ...oracle.world import World
@@ -44,7 +45,6 @@ from ..record.uses import (
     ran_out,
     slave_addresses,
 )
-from ..tolerance import tolerance
 from .part import (
     QUEUE,
     Part,
@@ -182,32 +182,31 @@ def tries(part: Part, world: World) -> BrokerShares:
     ended = attempts.filter(pc.not_equal(attempts["type"], "invoke"))
     lost, sent = part.of("send", types=("fail", "info")), part.of("send", types=("ok",))
     failed = _ops(ended.filter(pc.not_equal(ended["type"], "ok")))
-    doubtful = rows_in(_of_ops(sent, failed))
     # Of all others each send had one try, which nothing is beside.
     again = begun.filter(pc.greater(pc.fill_null(begun["attempt"], 0), 0))
-    tried = {_try(row): row for row in rows_in(_of_ops(begun, again))}
-    outcome = {_try(row): row for row in rows_in(_of_ops(ended, pa.concat_tables([_ops(again), _ops(lost), failed])))}
-    second = {key: (*key[:3], key[3] - 1) for key in tried if key[3] and (*key[:3], key[3] - 1) in tried}
-    # Of what was stored, `_odd` tells.
-    retries = [key for key, before in second.items() if before not in outcome or outcome[before]["type"] != "ok"]
-    same = [
-        Try(*key, tried[key]["broker_name"], tried[key]["time_ms"], SAME)
-        for key in retries
-        if tried[key]["broker_name"] == tried[second[key]]["broker_name"]
+    tried = _by_send(_of_ops(begun, again))
+    ends = _by_send(_of_ops(ended, pa.concat_tables([_ops(again), _ops(lost), failed])))
+    retries = [
+        (row, of[n - 1], ends.get(op, {}).get(n - 1))
+        for op, of in tried.items()
+        for n, row in of.items()
+        if n - 1 in of
     ]
+    # Of what was stored, `_odd` tells.
+    unstored = [(row, before) for row, before, end in retries if end is None or end["type"] != "ok"]
+    to_slaves = begun.filter(is_one_of(begun["address"], slave_addresses(world)))
     isolating = _isolating(ended, world)
     return BrokerShares(
-        retries=len(retries),
-        same=tuple(same),
+        retries=len(unstored),
+        same=tuple(_as(row, SAME) for row, before in unstored if row["broker_name"] == before["broker_name"]),
         odd=(
-            *_odd([(key, tried[key]) for key in second], outcome, part.control, world),
-            *_not_stored(doubtful, outcome, world),
+            *_odd(((row, end) for row, _, end in retries if end is not None), part.control, world),
+            *_not_stored(rows_in(_of_ops(sent, failed)), ends, world),
             *_elsewhere(sent, ended.filter(pc.equal(ended["type"], "ok"))),
         ),
-        given_up=tuple(_given_up(rows_in(lost), outcome, world)),
+        given_up=tuple(_given_up(rows_in(lost), ends, world)),
         to_slaves=tuple(
-            Try(*_try(row), world.owners[row["address"]], row["time_ms"], "sent to a slave")
-            for row in rows_in(begun.filter(is_one_of(begun["address"], slave_addresses(world))))
+            _as(row, "sent to a slave")._replace(broker_name=world.owners[row["address"]]) for row in rows_in(to_slaves)
         ),
         to_isolated=tuple(_to_isolated(begun, part.control, world)),
         isolating=len(isolating),
@@ -223,8 +222,22 @@ TRIES = Reading(
 )
 
 
-def _try(row: Row) -> tuple[str, int, str, int]:
-    return row["node"], row["incarnation"], row["op_id"], row["attempt"]
+Op = tuple[str, int, str]
+"""Which send: node, incarnation and op_id."""
+
+
+def _op(row: Row) -> Op:
+    return row["node"], row["incarnation"], row["op_id"]
+
+
+def _as(row: Row, kind: str) -> Try:
+    return Try(*_op(row), row["attempt"] or 0, row["broker_name"], row["time_ms"], kind)
+
+
+def _by_send(rows: pa.Table) -> dict[Op, dict[int, Row]]:
+    """The tries of each send, by their numbers."""
+    of = grouped((_op(row), (row["attempt"], row)) for row in rows_in(rows))
+    return {op: {number: row for number, row in rows if number is not None} for op, rows in of.items()}
 
 
 def _ops(rows: pa.Table) -> pa.Table:
@@ -243,60 +256,43 @@ def _elsewhere(sent: pa.Table, stored: pa.Table) -> Iterator[Try]:
     asked = stored.select([*_OP, "queue_id", "attempt"]).rename_columns([*_OP, "asked", "number"])
     both = sent.select([*_OP, "queue_id", "broker_name", "time_ms"]).join(asked, [*_OP], join_type="inner")
     for row in rows_in(both.filter(pc.not_equal(both["queue_id"], both["asked"]))):
-        number = row["number"] or 0
-        yield Try(row["node"], row["incarnation"], row["op_id"], number, row["broker_name"], row["time_ms"], ELSEWHERE)
+        yield _as({**row, "attempt": row["number"]}, ELSEWHERE)
 
 
-def _odd(
-    again: Sequence[tuple[tuple[str, int, str, int], Row]], ended: Mapping[Any, Row], control: Control, world: World
-) -> list[Try]:
+def _odd(again: Iterable[tuple[Row, Row]], control: Control, world: World) -> Iterator[Try]:
+    """Of tries, each with the end of the one before: those that should not have been."""
     rules = send_rules(world)
-    over, found = ran_out(control, rules), list[Try]()
-    for (node, incarnation, op_id, attempt), row in again:
-        before = node, incarnation, op_id, attempt - 1
-        if node in rules and before in ended:
-            how, code = ended[before]["type"], ended[before]["code"]
-            kind = rules[node].odd(attempt, before=how, code=code, ran_out=before in over)
-            if kind:
-                found.append(Try(node, incarnation, op_id, attempt, row["broker_name"], row["time_ms"], kind))
-    return found
+    over = ran_out(control, rules)
+    for row, before in again:
+        if row["node"] in rules:
+            is_over = (*_op(row), row["attempt"] - 1) in over
+            how, code = before["type"], before["code"]
+            if kind := rules[row["node"]].odd(row["attempt"], before=how, code=code, ran_out=is_over):
+                yield _as(row, kind)
 
 
-def _not_stored(sent: Sequence[Row], ended: Mapping[Any, Row], world: World) -> list[Try]:
+def _not_stored(sent: Iterable[Row], ends: Mapping[Op, Mapping[int, Row]], world: World) -> Iterator[Try]:
     """Of sends that were reported as sent and had a try that failed: those no try of which a broker acknowledged."""
-    rules, last, stored = send_rules(world), dict[tuple[Any, ...], Row](), set[tuple[Any, ...]]()
-    for (*op, attempt), row in ended.items():
-        if attempt is not None and attempt >= last.get((*op,), row)["attempt"]:
-            last[*op,] = row
-        if row["type"] == "ok" or row["code"] in STORED:
-            stored.add((*op,))
-    ops = ((send["node"], send["incarnation"], send["op_id"]) for send in sent if send["node"] in rules)
-    wrong = (last[op] for op in ops if op in last and op not in stored)
-    return [Try(*_try(row), row["broker_name"], row["time_ms"], NOT_STORED) for row in wrong]
+    rules = send_rules(world)
+    for send in sent:
+        of = ends.get(_op(send), {}) if send["node"] in rules else {}
+        if of and not any(row["type"] == "ok" or row["code"] in STORED for row in of.values()):
+            yield _as(of[max(of)], NOT_STORED)
 
 
-def _given_up(lost: Sequence[Row], ended: Mapping[Any, Row], world: World) -> list[Try]:
-    rules, last, found = send_rules(world), dict[tuple[Any, ...], int](), list[Try]()
-    for *op, attempt in ended:
-        if attempt is not None:
-            last[*op,] = max(attempt, last.get((*op,), 0))
-    for send in lost:
-        op = send["node"], send["incarnation"], send["op_id"]
-        if send["node"] not in rules:
-            continue
-        rule = rules[send["node"]]
-        if op not in last:
-            left_ms = rule.time_ms - (send["duration_ms"] or 0.0)
-            if left_ms > least_left_ms(world):  # a process that stood still has no time left for a try
-                found.append(Try(*op, 0, "", send["time_ms"], "given up without a try", left_ms))
-            continue
-        one = ended[*op, last[op]]
-        left_ms = rule.time_ms - (one["time_ms"] - (send["time_ms"] - (send["duration_ms"] or 0.0)))
-        over = one["type"] == "ok" or rule.ends(one["code"])
-        if not over and last[op] + 1 < rule.tries and left_ms > least_left_ms(world):
-            kind = "given up too soon"
-            found.append(Try(*op, last[op], one["broker_name"], one["time_ms"], kind, left_ms))
-    return found
+def _given_up(lost: Iterable[Row], ends: Mapping[Op, Mapping[int, Row]], world: World) -> Iterator[Try]:
+    rules = send_rules(world)
+    for send in (send for send in lost if send["node"] in rules):
+        rule, of = rules[send["node"]], ends.get(_op(send))
+        began_ms = send["time_ms"] - (send["duration_ms"] or 0.0)
+        last = of[max(of)] if of else send
+        left_ms = rule.time_ms - (last["time_ms"] - began_ms)
+        if left_ms <= least_left_ms(world):
+            continue  # a process that stood still has no time left for a try
+        if not of:
+            yield Try(*_op(send), 0, "", send["time_ms"], "given up without a try", left_ms)
+        elif last["type"] != "ok" and not rule.ends(last["code"]) and max(of) + 1 < rule.tries:
+            yield _as(last, "given up too soon")._replace(left_ms=left_ms)
 
 
 def _isolating(ended: pa.Table, world: World) -> list[Try]:
@@ -313,7 +309,7 @@ def _isolating(ended: pa.Table, world: World) -> list[Try]:
         failed &= row["address"] is not None or world.timers.profile is Profile.V4_9
         node, took_ms = row["node"], (row["duration_ms"] or 0.0) - _ROUNDING_MS
         if node in producers and avoids(world, node) and isolation_ms(world, node, took_ms, failed=failed) > 0:
-            found.append(Try(*_try(row), row["broker_name"], row["time_ms"], "not isolated"))
+            found.append(_as(row, "not isolated"))
     return found
 
 
@@ -321,11 +317,8 @@ def _to_isolated(begun: pa.Table, control: Control, world: World) -> Iterator[Tr
     """The first tries at a broker that their producer of ours had isolated by then, and whose clock went right."""
     away, at_ms, is_in = isolated(control, world), floats(begun["time_ms"]), np.zeros(len(begun), bool)
     ours = {node.name for node in world.ours("producer") if not world.clocks.get(node.name)}
-    spans: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
-    for node, broker, from_ms, until_ms in away.spans():
-        if node in ours:
-            spans[node, broker].append((from_ms, until_ms))
-    for (node, broker), of in spans.items():
+    spans = (((node, broker), span) for node, broker, *span in away.spans() if node in ours)
+    for (node, broker), of in grouped(spans).items():
         is_there = pc.and_(pc.equal(begun["node"], node), pc.equal(begun["broker_name"], broker))
         at = np.flatnonzero(pc.fill_null(is_there, False).to_numpy())
         from_, until_ = np.array([(-np.inf, -np.inf), *sorted(of)]).T
@@ -335,13 +328,13 @@ def _to_isolated(begun: pa.Table, control: Control, world: World) -> Iterator[Tr
         before_ms = math.nextafter(row["time_ms"], -math.inf)  # a refused dial isolates in the same moment
         until = away.until_ms(row["node"], row["incarnation"], before_ms)
         if until.get(row["broker_name"], 0.0) > row["time_ms"] + world.timers.delivery_ms:
-            yield Try(*_try(row), row["broker_name"], row["time_ms"], "sent to an isolated broker")
+            yield _as(row, "sent to an isolated broker")
 
 
 def _is_isolated(one: Try, control: Control, world: World) -> bool:
     """Whether it is at once, or need not be: its process ended."""
-    lag_ms = control.lateness.largest(world, (one.node,), one.time_ms, one.time_ms)
-    latest_ms = one.time_ms + tolerance(world.timers, lag_ms, 1).valid_up_to_ms
+    allowed = control.lateness.tolerance(world, (one.node,), one.time_ms, one.time_ms, 1)
+    latest_ms = one.time_ms + allowed.valid_up_to_ms
     process = one.node, one.incarnation
     if latest_ms > min(world.ended_ms(*process), world.end_ms):
         return True
@@ -385,7 +378,7 @@ def steps(part: Part, world: World) -> Steps:
     begun, edge = _within(begun, floats(begun["time_ms"]), spans)
     topics, stored = dict[tuple[Any, ...], str](), set[tuple[Any, ...]]()
     for row in rows_in(sends.select([*_OP, "topic", "type"])):
-        op = row["node"], row["incarnation"], row["op_id"]
+        op = _op(row)
         topics[op] = row["topic"]
         if row["type"] == "ok":
             stored.add(op)
@@ -396,7 +389,7 @@ def steps(part: Part, world: World) -> Steps:
     found: dict[Step, Stepped] = {}
     in_order = zip(rows_in(begun.select(columns).take(order)), edge[order].tolist(), strict=True)
     for row, at_ms in in_order:
-        op = row["node"], row["incarnation"], row["op_id"]
+        op = _op(row)
         if row["attempt"] == 0:
             first_at[op] = at_ms
         if op not in topics:

@@ -10,20 +10,19 @@ none. A slave that has become master, or acts for it, stands in the route as id 
 
 import math
 from bisect import bisect_right
-from collections import defaultdict
 from collections.abc import Iterator
 
 from ...oracle.deliveries import PULL_MS, Dues
+from ...oracle.intervals import grouped
 from ...oracle.recorded import OURS
 from ...oracle.roles import elects
 from ...oracle.slaves import offsets_copied
 from ...oracle.world import World
 from ...topology import node_of_client_id
 from ...verdict import Finding
-from ..findings import Rule, counted, finding
-from ..tolerance import tolerance
+from ..findings import Rule, finding
 from .commits import AtSlave, CommitFacts, Copied, dues_of
-from .control import Control, Row
+from .control import Control
 from .known_brokers import MASTER_ID
 from .uses import PART_MS, BrokerShares
 
@@ -45,7 +44,6 @@ def misplaced(facts: CommitFacts, dues: Dues, control: Control) -> Iterator[Find
     if not facts.at_slaves or world.mixed_up_by_hand:
         return
     routes = _Routes(control, world)
-    found: list[tuple[AtSlave, str, float]] = []
     for one in facts.at_slaves:
         consumer = node_of_client_id(one.client)
         if (
@@ -55,14 +53,9 @@ def misplaced(facts: CommitFacts, dues: Dues, control: Control) -> Iterator[Find
         ):
             continue
         since_ms = routes.another_since(consumer, one)
-        if since_ms + _SENT_MS < one.last_ms:
-            found.append((one, consumer, since_ms))
-    late = (((consumer, one.slave), one.first_ms - 1000.0, one.last_ms) for one, consumer, _ in found)
-    lags = control.lateness.largest_of_each(world, late)
-    for (one, consumer, since_ms), lag_ms in zip(found, lags, strict=True):
-        over_ms, allowed = one.last_ms - since_ms - _SENT_MS, tolerance(world.timers, lag_ms, 2)
-        marks = counted(over_ms, allowed)
-        if any(marks.values()):
+        over_ms, who = one.last_ms - since_ms - _SENT_MS, (consumer, one.slave)
+        allowed = control.lateness.tolerance(world, who, one.first_ms - 1000.0, one.last_ms, 2)
+        if over_ms > allowed.valid_up_to_ms:
             yield finding(
                 (consumer, one.slave),
                 "committed at a slave",
@@ -129,14 +122,12 @@ class _Routes:
 
     def __init__(self, control: Control, world: World) -> None:
         self._slaves = {node.name: node.addresses for node in world.of_kind("slave")}
-        self._of: dict[str, list[Row]] = defaultdict(list)
-        for row in control.rows("route_changed"):
-            self._of[row.node].append(row)
+        self._of = grouped((row.node, row) for row in control.rows("route_changed"))
 
     def another_since(self, consumer: str, one: AtSlave) -> float:
         """Since when all of its routes that name the broker have had another node than this slave as id 0; inf: they
         have not."""
-        rows = self._of[consumer]
+        rows = self._of.get(consumer, [])
         rows = rows[: bisect_right(rows, one.last_ms, key=lambda row: row.time_ms)]
         since_ms, held = math.inf, dict[str, bool]()
         for row in rows:

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ...oracle.intervals import grouped
 from ...oracle.lost_brokers import Absence
 from ...oracle.reach import undisturbed
 from ...oracle.recorded import Life
@@ -27,7 +28,7 @@ from ...oracle.time_outs import REBALANCE
 from ...oracle.windows import Window
 from ...oracle.world import World
 from ..check import Facts, joined, largest
-from .control import Control, decoded, order
+from .control import Control, decoded
 
 
 class Use(NamedTuple):
@@ -109,9 +110,7 @@ def _gone(control: Control, life: Life) -> Iterator[tuple[str, frozenset[str], f
     named: dict[str, frozenset[str]] = {}
     of: dict[str, set[str]] = defaultdict(set)
     gone: dict[str, float] = {}
-    for row in sorted(control.rows("route_changed"), key=order):
-        if row.process != life.process:
-            continue
+    for row in control.by_process("route_changed").get(life.process, ()):
         before: frozenset[str] = frozenset().union(*named.values())
         topic, brokers = row.topic or "", (decoded(row.value) or {}).get("brokers") or {}
         named[topic] = frozenset(address for ids in brokers.values() for address in ids.values())
@@ -126,12 +125,9 @@ def _gone(control: Control, life: Life) -> Iterator[tuple[str, frozenset[str], f
 
 def _rebalanced(control: Control, consumer: str) -> Mapping[str, Sequence[tuple[float, float]]]:
     """Topic to the runs of doRebalance that knew its queues and members: when each began and ended."""
-    found: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    for row in sorted(control.rows("scheduled_task"), key=order):
-        if row.node == consumer and row.f == REBALANCE:
-            for topic in (row.decoded or {}).get("shared") or ():
-                found[topic].append((row.began_ms, row.time_ms))
-    return found
+    rounds = (row for row in control.rows("scheduled_task") if row.node == consumer and row.f == REBALANCE)
+    shared = ((row, topic) for row in rounds for topic in (row.decoded or {}).get("shared") or ())
+    return grouped((topic, (row.began_ms, row.time_ms)) for row, topic in shared)
 
 
 def lost_at(absence: Absence, world: World) -> str | None:

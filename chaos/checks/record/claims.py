@@ -15,7 +15,7 @@ from ...oracle.intervals import Stretch
 from ...oracle.promises import told_by_hand
 from ...oracle.roles import members_of
 from ...oracle.world import World, once
-from .control import Control, order
+from .control import Control
 
 AtNameServer = tuple[str, int, str]
 """NameServer, its incarnation and broker name."""
@@ -36,7 +36,7 @@ def claims_of(control: Control, world: World) -> Mapping[AtNameServer, list[Clai
     found: dict[AtNameServer, list[Claim]] = defaultdict(list)
     open_: dict[AtNameServer, dict[str, Claim]] = defaultdict(dict)
     members, by_hand = members_of(world), told_by_hand(world)
-    for row in sorted(control.rows("registration", "broker_dropped"), key=order):
+    for row in control.rows("registration", "broker_dropped"):
         name, address = row.broker_name or "", row.address or ""
         if name not in members or row.time_ms >= world.end_ms or by_hand.may_name(name, str(row.broker_id), address):
             continue

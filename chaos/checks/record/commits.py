@@ -1,11 +1,11 @@
 """The commits that need an explanation, one by one, and the number of all others."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self, TypeVar
 
 from ...oracle.deliveries import Dues, Queue
+from ...oracle.intervals import grouped
 from ...oracle.world import World
 from ..check import Facts, joined
 from .control import Control, once
@@ -171,9 +171,7 @@ class CommitFacts(Facts):
 
     def in_order(self) -> Self:
         """The same in order of time, whatever the order of the parts; one AtSlave a part of the time."""
-        at_slaves: dict[tuple[object, ...], list[AtSlave]] = defaultdict(list)
-        for one in self.at_slaves:
-            at_slaves[one.broker_name, one.group, one.slave, one.client, one.first_ms // PART_MS].append(one)
+        at_slaves = grouped(((*one[:4], one.first_ms // PART_MS), one) for one in self.at_slaves)
         return replace(
             self,
             ahead=tuple(sorted(self.ahead)),
@@ -182,7 +180,7 @@ class CommitFacts(Facts):
             forgotten=tuple(sorted(self.forgotten, key=lambda one: (one.at_ms, one.place))),
             behind=tuple(sorted(self.behind, key=lambda one: (one.taken_ms, one.consumer, one.worked_ms, one.offset))),
             given_up=tuple(sorted(self.given_up, key=lambda one: (one.at_ms, one.consumer, one.place))),
-            at_slaves=tuple(_together(found) for _, found in sorted(at_slaves.items(), key=lambda one: one[0])),
+            at_slaves=tuple(_together(at_slaves[part]) for part in sorted(at_slaves)),
         )
 
 

@@ -7,13 +7,13 @@ thousand rows of ten million. Spark picks them out in one job (spark/parts.py); 
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ...arrow import np, pa, pc
+from ...oracle.intervals import grouped
 from ...oracle.recorded import LONG_LAG_MS
 from ...oracle.world import ENVIRONMENT_EVENTS, World
 from ...oracle.world import once as once
@@ -114,10 +114,9 @@ class Control:
         lag_ms = measured["lag_ms"].to_numpy().astype(np.float64)
         lateness = Lateness.of_columns(measured["node"].to_pylist(), since_ms, until_ms, lag_ms)
         others = table.filter(pc.invert(is_lag))
-        found: dict[str, list[Row]] = defaultdict(list)
         # Column by column: an object a row of 29 fields, most of them empty, would take three times as long.
-        for row in map(Row._make, zip(*(_values(others[name]) for name in Row._fields), strict=True)):
-            found[row.event].append(row)
+        rows = map(Row._make, zip(*(_values(others[name]) for name in Row._fields), strict=True))
+        found = grouped((row.event, row) for row in rows)
         return cls({event: sorted(rows, key=order) for event, rows in found.items()}, lateness)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -128,6 +127,11 @@ class Control:
         if len(events) == 1:
             return self.by_event.get(events[0], ())
         return sorted((row for event in events for row in self.by_event.get(event, ())), key=order)
+
+    @once
+    def by_process(self, *events: str) -> Mapping[tuple[str, int], Sequence[Row]]:
+        """The same by the process that recorded them."""
+        return grouped((row.process, row) for row in self.rows(*events))
 
 
 def told_by(

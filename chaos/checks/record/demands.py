@@ -1,10 +1,10 @@
 """The demands of promises.py on a NameServer's table, for each topic, and the lateness that the machine explains."""
 
 import math
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from ...oracle.intervals import merged, without
+from ...oracle.intervals import grouped, merged, without
 from ...oracle.promises import Obligation, ObligationKind, obligations, route_states, told_by_hand
 from ...oracle.recorded import STALL
 from ...oracle.roles import elects
@@ -13,25 +13,17 @@ from ...oracle.windows import topic_window
 from ...oracle.world import World
 from ...topology import broker_name, is_slave
 from ...verdict import length
-from ..tolerance import Tolerance, tolerance
+from ..tolerance import Tolerance
 from .control import Control, once
-from .route_tables import RouteTables
+from .route_tables import Process, RouteTables
 from .settling import Due
 
 
-@once
-def demand_tolerances(control: Control, world: World) -> Mapping[int, Tolerance]:
-    """Obligation → how far it may be off."""
-    demanded = obligations(world)
+def demand_tolerance(control: Control, world: World, o: Obligation) -> Tolerance:
+    """How far the obligation may be off."""
     # A registration one period before the change is where φ is counted from.
-    ends = (o.to_ms if o.demand is ObligationKind.KEEP else o.from_ms for o in demanded)
-    late = (((o.name_server, o.broker), o.at_ms - world.timers.R_ms, e) for o, e in zip(demanded, ends, strict=True))
-    lags = zip(demanded, control.lateness.largest_of_each(world, late), strict=True)
-    return {o.id: tolerance(world.timers, lag_ms, o.window.timers) for o, lag_ms in lags}
-
-
-_Topics = Mapping[tuple[str, int], Sequence[tuple[str, float, float, float | None]]]
-"""Broker process → its topics: name, when its process was started, when it made the topic, and when it lost it."""
+    span = o.at_ms - world.timers.R_ms, o.to_ms if o.demand is ObligationKind.KEEP else o.from_ms
+    return control.lateness.tolerance(world, (o.name_server, o.broker), *span, o.window.timers)
 
 
 class Demands:
@@ -39,8 +31,8 @@ class Demands:
 
     def __init__(self, tables: RouteTables, world: World) -> None:
         self._tables, self._world = tables, world
-        self._of_broker = _topics_of(tables)
-        self._of_master: dict[Table, Mapping[str, Sequence[Due]]] = {}
+        self._of_broker = grouped(_topics_of(tables))
+        self.memo: dict[Any, Any] = {}
 
     def of(self, o: Obligation) -> Iterator[Due]:
         """One for each topic: one that the broker made while it was up is due R + B later."""
@@ -97,18 +89,14 @@ class Demands:
         made = {change.topic: change.time_ms for change in of if change.is_there}
         return {topic: at_ms for topic, at_ms in made.items() if all(c.is_there for c in of if c.topic == topic)}
 
+    @once
     def _brought(self, table: Table) -> Mapping[str, Sequence[Due]]:
         """Topic → what is demanded of its master there, in order of time; none of a topic that the master deleted."""
-        if table not in self._of_master:
-            found: dict[str, list[Due]] = defaultdict(list)
-            for o in obligations(self._world):
-                if o.demand is not ObligationKind.DROP and (o.name_server, o.incarnation, o.broker) == table:
-                    for demand in self.of(o):
-                        found[demand.topic].append(demand)
-            gone = {change.topic for change in self._tables.topic_changes if not change.is_there}
-            ordered = {topic: sorted(of, key=lambda d: d.from_ms) for topic, of in found.items() if topic not in gone}
-            self._of_master[table] = ordered
-        return self._of_master[table]
+        of_master = (o for o in obligations(self._world) if o.demand is not ObligationKind.DROP)
+        demands = (d for o in of_master if (o.name_server, o.incarnation, o.broker) == table for d in self.of(o))
+        gone = {change.topic for change in self._tables.topic_changes if not change.is_there}
+        found = grouped((demand.topic, demand) for demand in demands if demand.topic not in gone)
+        return {topic: sorted(of, key=lambda d: d.from_ms) for topic, of in found.items()}
 
     def _but_deleted(self, name_server: str, due: Due) -> Iterator[Due]:
         """Without the time in which somebody had the topic deleted there."""
@@ -121,18 +109,13 @@ class Demands:
         return living[-1] if living else -1
 
 
-def _topics_of(tables: RouteTables) -> _Topics:
-    made: dict[tuple[str, int, str, float], float] = {}
-    gone: dict[tuple[str, int, str, float], float] = {}
-    for change in tables.topic_changes:
-        key = change.broker, change.incarnation, change.topic, change.started_ms
-        times = made if change.is_there else gone
-        times[key] = min(times.get(key, change.time_ms), change.time_ms)
-    found: dict[tuple[str, int], list[tuple[str, float, float, float | None]]] = defaultdict(list)
-    for (broker, incarnation, topic, started_ms), made_ms in sorted(made.items()):
-        lost_ms = gone.get((broker, incarnation, topic, started_ms))
-        found[broker, incarnation].append((topic, started_ms, made_ms, lost_ms))
-    return found
+def _topics_of(tables: RouteTables) -> Iterator[tuple[Process, tuple[str, float, float, float | None]]]:
+    """Broker process, and a topic of it: name, when the process was started, when it made the topic, and lost it."""
+    of = grouped(((c.broker, c.incarnation, c.topic, c.started_ms), c) for c in tables.topic_changes)
+    for (broker, incarnation, topic, started_ms), changes in sorted(of.items()):
+        if made := [change.time_ms for change in changes if change.is_there]:
+            gone_ms = min((change.time_ms for change in changes if not change.is_there), default=None)
+            yield (broker, incarnation), (topic, started_ms, min(made), gone_ms)
 
 
 def open_at_the_end(tables: RouteTables, world: World) -> str:

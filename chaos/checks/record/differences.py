@@ -232,8 +232,8 @@ def apart(tables: RouteTables, world: World, topic: str, segment: Segment) -> It
         changed = [tables.perms_set.get(each, {}) for each in (one, other)]
         changed += [by_hand.changed[node] for node, _ in (one, other)]
         start_ms, until_ms, last_ms = math.inf, -math.inf, 0.0
-        due = [(st.s, st.value) for st in _of(tables, other, topic)]
-        for from_ms, to_ms, its, others_ in _both(_of(tables, one, topic), due, segment.to_ms):
+        due = [(st.s, st.value) for st in tables.of(other, topic)]
+        for from_ms, to_ms, its, others_ in _both(tables.of(one, topic), due, segment.to_ms):
             s, e = max(from_ms, segment.start_ms), min(to_ms, segment.to_ms)
             if s >= e or its == others_ or any(by_hand.is_deleted(node, topic, s, e) for node, _ in (one, other)):
                 continue
@@ -249,7 +249,7 @@ def apart(tables: RouteTables, world: World, topic: str, segment: Segment) -> It
 
 
 def route_at(tables: RouteTables, process: Process, topic: str, at_ms: float) -> object:
-    return decoded(next((st.value for st in _of(tables, process, topic) if st.s <= at_ms < st.e), None))
+    return decoded(next((st.value for st in tables.of(process, topic) if st.s <= at_ms < st.e), None))
 
 
 NOT_JUDGED = "which of the two is wrong is not judged"
@@ -274,10 +274,6 @@ def the_wrong_one(
     routes = {name: route_at(tables, life.process, topic, at_ms) for name, life in lives.items()}
     (fewest, name), (most, _) = sorted(([*routes.values()].count(routes.get(name)), name) for name in two)
     return name if fewest < most else ""
-
-
-def _of(tables: RouteTables, process: Process, topic: str) -> Sequence[RouteStretch]:
-    return tables.stretches.get(process, {}).get(topic, ())
 
 
 def _but(value: str | None, brokers: Collection[str]) -> object:

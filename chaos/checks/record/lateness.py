@@ -12,18 +12,18 @@ second, so that the pieces added up are less than what the process stood still.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ....remoting.node.profile import Profile
 from ...arrow import Floats, np
-from ...oracle.intervals import Stretch
+from ...oracle.intervals import Stretch, grouped
 from ...oracle.link import RESUME_GRACE_MS
 from ...oracle.recorded import OURS, PROXIES
 from ...oracle.windows import Timers
 from ...oracle.world import World, once
+from ..tolerance import Tolerance, tolerance
 
 DYING_MS = 1000.0
 _ASKED_MS = 3_000.0
@@ -101,21 +101,15 @@ class Lateness:
     def largest(self, world: World, nodes: Iterable[str], from_ms: float, to_ms: float) -> float | None:
         """The largest lateness, in RocketMQ milliseconds, of these nodes and of Toxiproxy in that time; None if none of
         the nodes measured it."""
-        return self.largest_of_each(world, [(nodes, from_ms, to_ms)])[0]
+        lags = (self._of_one(world, node, from_ms, to_ms) for node in nodes)
+        return max((lag_ms for lag_ms in lags if lag_ms is not None), default=None)
 
-    def largest_of_each(self, world: World, asked: Iterable[tuple[Iterable[str], float, float]]) -> list[float | None]:
-        """The same of each of these, in their order."""
-        of_node, known = self._counted(world), dict[tuple[str, float, float], float | None]()
-        largest: list[float | None] = []
-        for nodes, from_ms, to_ms in asked:
-            spans = [(node, from_ms, to_ms) for node in nodes]
-            known |= {span: self._of_span(world, of_node, *span) for span in spans if span not in known}
-            largest.append(max((lag_ms for span in spans if (lag_ms := known[span]) is not None), default=None))
-        return largest
+    def tolerance(self, world: World, nodes: Iterable[str], from_ms: float, to_ms: float, chained: int) -> Tolerance:
+        """The tolerance of a window in that time whose formula chains so many timers of these nodes."""
+        return tolerance(world.timers, self.largest(world, nodes, from_ms, to_ms), chained)
 
-    def _of_span(
-        self, world: World, of_node: Mapping[str, Measurements], node: str, from_ms: float, to_ms: float
-    ) -> float | None:
+    def _of_one(self, world: World, node: str, from_ms: float, to_ms: float) -> float | None:
+        of_node = self._counted(world)
         own = of_node[node].latest(from_ms, to_ms) if node in of_node else None
         ends = [one for one in world.process_faults(node) if one.ends_process and from_ms <= one.start_ms <= to_ms]
         if own is None and not any(fault.gone_ms is not None for fault in ends):
@@ -136,9 +130,7 @@ class Lateness:
     @once
     def _counted(self, world: World) -> Mapping[str, Measurements]:
         """Without what paused nodes measured."""
-        pauses: dict[str, list[tuple[float, float]]] = defaultdict(list)
-        for fault in world.pauses():
-            pauses[fault.source].append((fault.start_ms, fault.end_ms + RESUME_GRACE_MS))
+        pauses = grouped((f.source, (f.start_ms, f.end_ms + RESUME_GRACE_MS)) for f in world.pauses())
         return {node: of.but(pauses.get(node, ())) for node, of in self.of_node.items()}
 
     def explains(self, world: World, nodes: Sequence[str], from_ms: float, to_ms: float) -> bool:
@@ -153,7 +145,7 @@ class Lateness:
         period_ms = timers.R_ms + timers.B_ms + timers.C_ms
         periods = max(1, math.ceil((to_ms - from_ms) / period_ms))
         begins = (from_ms + (number - 1) * period_ms for number in range(periods))
-        lags = self.largest_of_each(world, ((nodes, begin_ms, begin_ms + 2 * period_ms) for begin_ms in begins))
+        lags = (self.largest(world, nodes, begin_ms, begin_ms + 2 * period_ms) for begin_ms in begins)
         return all(may_time_out(timers, lag_ms, patience_ms(world, *nodes)) for lag_ms in lags)
 
 

@@ -8,18 +8,18 @@ The routes of a process also go by who it says that it dropped for silence: whet
 """
 
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ....remoting.codes import MASTER_ID
+from ...oracle.intervals import grouped
 from ...oracle.name_server import SCAN, BrokerAtNameServer, Kept, Read, Request, RoutesRead
 from ...oracle.promises import PromisedAtNameServer
 from ...oracle.recorded import OURS, Life
 from ...oracle.world import World
 from ...topology import broker_name
 from ..tolerance import Tolerance, tolerance
-from .control import Control, Row, once, order
+from .control import Control, Row, once
 from .registered_rows import registered_rows
 
 REGISTERED = "REGISTER_BROKER"
@@ -33,42 +33,35 @@ class Received:
 
     def __init__(self, control: Control, world: World) -> None:
         self._control, self._world, self._rows = control, world, registered_rows(control, world)
-        self._of_process: Mapping[tuple[str, int], list[Row]] = defaultdict(list)
-        for row in control.rows("request_read", "channel_ended", "broker_dropped", "scheduled_task"):
-            if row.event != "scheduled_task" or row.f == SCAN:
-                self._of_process[row.process].append(row)
+        rows = control.rows("request_read", "channel_ended", "broker_dropped", "scheduled_task")
+        self._of_process = grouped((r.process, r) for r in rows if r.event != "scheduled_task" or r.f == SCAN)
         self.is_recorded = bool(control.rows("request_read", "channel_ended"))
         """Whether the transports of our own NameServers recorded what they read."""
-        self._made: dict[tuple[str, int, str], Machine] = {}
-        self._kept: dict[tuple[str, int, str], list[Kept]] = {}
-        self._requests: dict[tuple[str, int], list[Request]] = {}
-        self._routes: dict[tuple[str, int], RoutesRead] = {}
+        self.memo: dict[Any, Any] = {}
 
+    @once
     def at(self, life: Life, broker: str) -> Machine:
         """This process and this broker."""
-        key = *life.process, broker
-        if key not in self._made:
-            world, servers = self._world, self._world.of_kind("name_server")
-            read, is_alone, name = None, True, broker_name(broker)
-            if self.was_read(life):
-                of = self._read(life)
-                own = next(node.addresses for node in world.of_kind("broker", "slave") if node.name == broker)
-                read = _of_held(sorted((one, at or "") for at in own for one in of.read.get((name, at or ""), ())))
-                named = of.unregistered | {(other, at) for other, _, at in of.registered}
-                is_alone = not any(other != name and at in own for other, at in named)
-            if read is None and not any(self._rows.sent(broker, server.name) for server in servers):
-                self._made[key] = PromisedAtNameServer(world, life, broker)
-            else:
-                sent = self._rows.sent(broker, life.node)
-                self._made[key] = BrokerAtNameServer(world, life, broker, sent, read, is_alone=is_alone)
-        return self._made[key]
+        world, servers = self._world, self._world.of_kind("name_server")
+        read, is_alone, name = None, True, broker_name(broker)
+        if self.was_read(life):
+            of = self._read(life)
+            own = next(node.addresses for node in world.of_kind("broker", "slave") if node.name == broker)
+            read = _of_held(sorted((one, at or "") for at in own for one in of.read.get((name, at or ""), ())))
+            named = of.unregistered | {(other, at) for other, _, at in of.registered}
+            is_alone = not any(other != name and at in own for other, at in named)
+        if read is None and not any(self._rows.sent(broker, server.name) for server in servers):
+            return PromisedAtNameServer(world, life, broker)
+        return BrokerAtNameServer(world, life, broker, self._rows.sent(broker, life.node), read, is_alone=is_alone)
 
     def must_have(self, life: Life, broker: str, from_ms: float, to_ms: float) -> bool:
         """Whether this process must have the broker, and hear of it, all that time."""
-        key = *life.process, broker
-        if key not in self._kept:
-            self._kept[key] = [*self.at(life, broker).must()] if broker and self.at(life, broker).is_alone else []
-        return any(one.start_ms <= from_ms and to_ms <= one.end_ms for one in self._kept[key])
+        kept = self._must(life, broker) if broker and self.at(life, broker).is_alone else ()
+        return any(one.start_ms <= from_ms and to_ms <= one.end_ms for one in kept)
+
+    @once
+    def _must(self, life: Life, broker: str) -> Sequence[Kept]:
+        return [*self.at(life, broker).must()]
 
     def was_read(self, life: Life) -> bool:
         """Whether this process's transport recorded what it read."""
@@ -105,24 +98,21 @@ class Received:
             for one in self.requests(life)
         )
 
+    @once
     def _read(self, life: Life) -> RoutesRead:
-        key = life.process
-        if key not in self._routes:
-            made = self._routes[key] = RoutesRead(self._world, life)
-            for request in (*self.requests(life), Request(min(life.end_ms, self._world.end_ms), "")):
-                made.take(request)
-        return self._routes[key]
+        made = RoutesRead(self._world, life)
+        for request in (*self.requests(life), Request(min(life.end_ms, self._world.end_ms), "")):
+            made.take(request)
+        return made
 
+    @once
     def requests(self, life: Life) -> list[Request]:
         """In the order in which the process read, and did, what its routes are made of."""
-        key = life.process
-        if key not in self._requests:
-            said: dict[tuple[object, ...], Any] = {}
-            found = self._requests[key] = list[Request]()
-            for row in sorted(self._of_process.get(key, ()), key=order):
-                one = self._request(row, said)
-                found.append(one._replace(at_ms=max(one.at_ms, found[-1].at_ms + _APART_MS if found else -math.inf)))
-        return self._requests[key]
+        said, found = dict[tuple[object, ...], Any](), list[Request]()
+        for row in self._of_process.get(life.process, ()):
+            one = self._request(row, said)
+            found.append(one._replace(at_ms=max(one.at_ms, found[-1].at_ms + _APART_MS if found else -math.inf)))
+        return found
 
     def _request(self, row: Row, said: dict[tuple[object, ...], Any]) -> Request:
         ended = "ended" if row.f == "peer" else "closed"

@@ -7,7 +7,7 @@ not say that the client has a route.
 import math
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,11 +23,10 @@ NAMES = {"send": "send", "pull": "pull", LOOK_UP: "look-up"}
 _SHOWN = 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Recovery:
     """One client's operation after one moment. `after_ms` None: no success before the run, or its work, ended."""
 
-    id: int
     client: str
     operation: str
     moment: Moment
@@ -55,7 +54,7 @@ class Recovery:
 
 def recoveries(
     world: World, found: Sequence[Moment], seen: Mapping[Slot, Tally], edges: Sequence[float]
-) -> list[Recovery]:
+) -> Iterator[Recovery]:
     """One for every client, operation that it did at all, and moment. `edges` are those of the slots, every moment
     among them."""
     first: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
@@ -65,7 +64,6 @@ def recoveries(
         segments = first[slot.node, slot.operation]
         if tally.first_good_ms is not None:
             segments[slot.segment] = min(segments.get(slot.segment, math.inf), tally.first_good_ms)
-    recoveries_: list[Recovery] = []
     for (client, operation), segments in sorted(first.items()):
         for index, moment in enumerate(found):
             after = bisect_right(edges, moment.at_ms)  # as many edges have passed for what begins from here on
@@ -78,18 +76,8 @@ def recoveries(
             since_ms = started_again_ms(world, client, moment.at_ms)
             # its first good one says that the process has a route
             routed = any(since_ms <= at_ms <= moment.at_ms for at_ms in segments.values())
-            recoveries_.append(
-                Recovery(
-                    id=len(recoveries_),
-                    client=client,
-                    operation=operation,
-                    moment=moment,
-                    bound=bound(world, client, operation, moment, routed=routed),
-                    until_ms=until_ms,
-                    after_ms=after_ms,
-                )
-            )
-    return recoveries_
+            window = bound(world, client, operation, moment, routed=routed)
+            yield Recovery(client, operation, moment, window, until_ms, after_ms)
 
 
 def _row(recovery: Recovery) -> dict[str, Any]:

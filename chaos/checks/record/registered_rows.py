@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...oracle.broker import Had
+from ...oracle.intervals import grouped
 from ...oracle.name_server import Sent
 from ...oracle.world import World
 from .control import Control, Row, once
@@ -135,17 +136,16 @@ def _settings(control: Control) -> Mapping[str, Mapping[str, Sequence[_Setting]]
 def _sent(control: Control, world: World) -> Mapping[tuple[str, str], Sequence[Sent]]:
     """(broker, NameServer) → the registrations in the order in which they began."""
     names = {node.address: node.name for node in world.of_kind("name_server")}
-    found: dict[tuple[str, str], list[Sent]] = defaultdict(list)
-    for row in control.rows("register"):
-        began_ms = row.began_ms
-        version = row.incarnation, _version(row, began_ms)
-        name_server = names.get(row.name_server, row.name_server or "")
+
+    def sent(row: Row) -> Sent:
         said = row.decoded
         id_ = int(said.get("id") or 0) if isinstance(said, Mapping) else 0
-        found[row.node, name_server].append(Sent(began_ms, row.time_ms, row.type == "ok", version, id_))
-    for sent in found.values():
-        sent.sort()
-    return found
+        version = row.incarnation, _version(row, row.began_ms)
+        return Sent(row.began_ms, row.time_ms, row.type == "ok", version, id_)
+
+    rows = control.rows("register")
+    found = grouped(((row.node, names.get(row.name_server, row.name_server or "")), sent(row)) for row in rows)
+    return {pair: sorted(of) for pair, of in found.items()}
 
 
 def _version(row: Row, or_else: float) -> float:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from ....remoting.codes import ResponseCode
 from ...oracle.world import World
-from .control import Control, Row, order
+from .control import Control, Row
 from .known_brokers import words
 
 _ROUNDING_MS = 0.5
@@ -41,7 +41,7 @@ def route_answers(control: Control, world: World) -> Iterator[RouteAnswer]:
     """Every look-up that was answered, in order of time; none of a history that does not tell what came."""
     names = {node.address: node.name for node in world.of_kind("name_server")}
     last: dict[tuple[str, int, str | None, str | None], Row] = {}
-    for row in sorted(control.rows("route_answer", "name_server_call"), key=order):
+    for row in control.rows("route_answer", "name_server_call"):
         key = row.node, row.incarnation, row.name_server, row.topic
         if row.event == "route_answer":
             last[key] = row

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from ...oracle.intervals import until_next
+from ...oracle.intervals import grouped, until_next
 from ...oracle.roles import shown_ids
 from ...oracle.world import World
 from ...topology import broker_name
@@ -58,9 +58,7 @@ class RouteTables:
         self.topics = tuple(sorted({row.topic for row in said if exists(row.value) and row.topic is not None}))
         """Every topic that any NameServer held at any time, or that any broker had: it may be missing everywhere."""
         name_servers = {node.name for node in world.of_kind("name_server")}
-        changes: dict[tuple[Process, str], list[tuple[float, int, str | None]]] = defaultdict(list)
-        for row in rows:
-            changes[row.process, row.topic or ""].append((row.time_ms, row.seq, row.value))
+        changes = grouped(((row.process, row.topic or ""), (row.time_ms, row.seq, row.value)) for row in rows)
         self._changes = {key: sorted(of, key=lambda change: change[:2]) for key, of in changes.items()}
         self.stretches: dict[Process, dict[str, list[RouteStretch]]] = {}
         """NameServer process → topic → its stretches in order of time. A process that ended holds nothing after it."""
@@ -68,7 +66,7 @@ class RouteTables:
             if life.node in name_servers:
                 process, end_ms = life.process, min(life.end_ms, world.end_ms)
                 self.stretches[process] = {
-                    topic: _stretches([(BEFORE_ALL_MS, -1, None), *changes[process, topic]], end_ms)
+                    topic: _stretches([(BEFORE_ALL_MS, -1, None), *changes.get((process, topic), ())], end_ms)
                     for topic in self.topics
                 }
         self.perms_set: dict[Process, dict[str, float]] = defaultdict(dict)
@@ -94,13 +92,16 @@ class RouteTables:
         yield changes[first - 1][2] if first else None
         yield from (value for _, _, value in changes[first : bisect_right(changes, to_ms, key=_when)])
 
+    def of(self, process: Process, topic: str) -> Sequence[RouteStretch]:
+        return self.stretches.get(process, {}).get(topic, ())
+
     def presence(self, process: Process, topic: str, broker: str, *, anywhere: bool = False) -> Sequence[Presence]:
         """Whether the topic's route had the broker: under its name and id, with the address that it has then; or, of
         what must not be there, `anywhere`: with any that it ever has."""
         node = self._brokers.get(broker)
         key = process, topic, broker, anywhere and node is not None and bool(node.moves)
         if key not in self._presence:
-            self._presence[key] = self.present(self.stretches.get(process, {}).get(topic, ()), broker, key[-1])
+            self._presence[key] = self.present(self.of(process, topic), broker, key[-1])
         return self._presence[key]
 
     def present(self, stretches: Sequence[RouteStretch], broker: str, anywhere: bool) -> list[Presence]:

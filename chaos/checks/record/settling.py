@@ -86,6 +86,11 @@ class Settling:
         if self.due is None or (farthest_ms, due.topic) >= (self.reaches_ms, self.due.topic):
             self.reaches_ms, self.due, self.worst = farthest_ms, due, worst
 
+    @property
+    def counts(self) -> dict[str, Any]:
+        """The tolerance, and how many were examined, wrong and late, as the fields of a finding."""
+        return {"tolerance": self.allowed, "examined": self.examined, "wrong": self.wrong, "late": self.late}
+
     def excuse(self) -> None:
         """The machine explains what is wrong."""
         self.wrong, self.late = 0, self.wrong + self.late

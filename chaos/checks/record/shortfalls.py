@@ -5,7 +5,6 @@ nothing, for it may be the same node's doing.
 """
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...oracle.intervals import Stretch, merged
@@ -70,11 +69,10 @@ def asks_first(tallied: Tallies, world: World, client: str, from_ms: float, tall
     return len(world.lives_of(client)) > 1 or until_ms <= tallied.first_sent_ms.get(client, math.inf)
 
 
-def lateness_of(short: Sequence[Shortfall], tallied: Tallies, world: World) -> list[float | None]:
-    """Of each: how late timers fired meanwhile."""
+def lateness_of(fall: Shortfall, tallied: Tallies, world: World) -> float | None:
+    """How late timers fired meanwhile."""
     nodes = [node.name for node in world.of_kind("name_server", "broker", "producer", "consumer")]
-    asked = ((nodes, fall.start_ms - world.timers.T_ms, fall.end_ms) for fall in short)
-    return tallied.lateness.largest_of_each(world, asked)
+    return tallied.lateness.largest(world, nodes, fall.start_ms - world.timers.T_ms, fall.end_ms)
 
 
 def is_explained(fall: Shortfall, late_ms: float | None, world: World) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from ...oracle.intervals import grouped
 from ...oracle.quiet import calm_but_stalls
 from ...oracle.reach import first_harm_ms
 from ...oracle.world import World
@@ -15,7 +16,7 @@ from .control import Control
 from .lateness import Lateness
 from .slots import OPERATIONS, TRY, Slots, Tally, bucket_ms, of_clients
 
-K = TypeVar("K")
+K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -62,43 +63,26 @@ def tallies(seen: Slots, world: World, control: Control) -> Tallies:
     """What the slots add up to where a floor may hold."""
     still = calm_but_stalls(world)
     first_ms = first_harm_ms(world)
-    whole: dict[str, list[Tally]] = defaultdict(list)
-    buckets: dict[str, dict[int, list[Tally]]] = defaultdict(lambda: defaultdict(list))
-    faulted: dict[str, list[Tally]] = defaultdict(list)
-    quiet: dict[tuple[float, str, str], list[Tally]] = defaultdict(list)
-    tries: dict[tuple[float, str], list[Tally]] = defaultdict(list)
-    sent: dict[str, list[Tally]] = defaultdict(list)
-    clients = of_clients(seen.slots, world)
-    for slot, tally in seen.slots.items():
-        stretch = next((stretch for stretch in still if seen.is_within(slot, stretch)), None)
-        if stretch is not None and slot.operation == TRY:
-            tries[stretch.start_ms, slot.node].append(tally)
-        elif stretch is not None:
-            quiet[stretch.start_ms, slot.operation, slot.node].append(tally)
-        if slot not in clients:
-            continue
-        whole[slot.operation].append(tally)
-        buckets[slot.operation][slot.bucket].append(tally)
-        if first_ms is not None and slot.segment and seen.begins_ms(slot) >= first_ms:
-            faulted[slot.operation].append(tally)
-        if slot.operation == "send":
-            sent[slot.node].append(tally)
+    first_ms = math.inf if first_ms is None else first_ms
+    clients = of_clients(seen.slots, world).items()
+    within = [(s.start_ms, slot, tally) for slot, tally in seen.slots.items() for s in still if seen.is_within(slot, s)]
+    faulted = ((slot, of) for slot, of in clients if slot.segment and seen.begins_ms(slot) >= first_ms)
+    buckets = grouped((slot.operation, (slot.bucket, of)) for slot, of in clients)
+    sent = _of_each((slot.node, of) for slot, of in clients if slot.operation == "send")
     return Tallies(
-        whole=_of_each(whole),
+        whole=_of_each((slot.operation, of) for slot, of in clients),
         series={operation: _of_each(of) for operation, of in buckets.items()},
-        faulted=_of_each(faulted),
-        quiet=_of_each(quiet),
-        tries=_of_each(tries),
-        first_sent_ms={
-            node: tally.first_good_ms for node, tally in _of_each(sent).items() if tally.first_good_ms is not None
-        },
+        faulted=_of_each((slot.operation, of) for slot, of in faulted),
+        quiet=_of_each(((at, slot.operation, slot.node), of) for at, slot, of in within if slot.operation != TRY),
+        tries=_of_each(((at, slot.node), of) for at, slot, of in within if slot.operation == TRY),
+        first_sent_ms={node: of.first_good_ms for node, of in sent.items() if of.first_good_ms is not None},
         silent=_silent(control, world),
         lateness=seen.lateness,
     )
 
 
-def _of_each(found: Mapping[K, Sequence[Tally]]) -> dict[K, Tally]:
-    return {key: Tally.total(parts) for key, parts in found.items()}
+def _of_each(found: Iterable[tuple[K, Tally]]) -> dict[K, Tally]:
+    return {key: Tally.total(parts) for key, parts in grouped(found).items()}
 
 
 def _silent(control: Control, world: World) -> frozenset[str]:

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from ...faults.fault import Loss
+from ...oracle.intervals import grouped
 from ...oracle.link import Stops, Troubles, leave_ms
 from ...oracle.queue_owners import node_of_client
 from ...oracle.recorded import Life
@@ -19,7 +20,7 @@ from ...oracle.time_outs import OFFSET_CALL_MS, look_up
 from ...oracle.timers import Act
 from ...oracle.world import World
 from ...verdict import Finding
-from ..findings import Rule, counted, finding, of_many
+from ..findings import Done, Rule, counted, finding, of_done
 from ..tolerance import Tolerance, tolerance
 from .control import Control, Row, once
 from .known_brokers import MASTER_ID
@@ -46,19 +47,19 @@ class Run(NamedTuple):
 
 @once
 def by_process(control: Control, event: str) -> Mapping[tuple[str, int], Sequence[Run]]:
-    found: dict[tuple[str, int], list[Run]] = defaultdict(list)
-    for row in control.rows(event):
-        found[row.process].append(Run(row.began_ms, row.time_ms, row))
-    return found
+    of = control.by_process(event).items()
+    return {process: [Run(row.began_ms, row.time_ms, row) for row in rows] for process, rows in of}
 
 
 @once
-def _by_client(control: Control, event: str) -> Mapping[str, Mapping[str, Sequence[float]]]:
-    """Client and broker of ours to when the broker wrote such a row of it."""
-    found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for row in control.rows(event):
-        found[node_of_client(row)][row.node].append(row.time_ms)
-    return found
+def of_client(control: Control, event: str) -> Mapping[str, Sequence[Row]]:
+    """Client to such rows of brokers about it."""
+    return grouped((node_of_client(row), row) for row in control.rows(event))
+
+
+@once
+def _at_brokers(control: Control, client: str, event: str) -> Mapping[str, Sequence[float]]:
+    return grouped((row.node, row.time_ms) for row in of_client(control, event).get(client, ()))
 
 
 class Process(Stops):
@@ -69,7 +70,7 @@ class Process(Stops):
         self.control, self.kind = control, kind
         self.process = life.process
         # A client whose start failed is made anew within its process: each takes its list and begins its tasks.
-        rows = (row for row in control.rows("name_server_list") if row.process == self.process)
+        rows = control.by_process("name_server_list").get(self.process, ())
         lists = (row.time_ms for row in rows if row.f is None)  # one with f was fetched in mid-run
         self.start_ms = max((*lists, life.start_ms)) if kind in ("producer", "consumer") else life.start_ms
         self.troubles = Troubles(world, life.node)
@@ -115,9 +116,8 @@ class Process(Stops):
     def addresses(self, routes: Collection[_Brokers], last: _Brokers | None = None) -> set[str]:
         """Those that its heartbeats go to: of each broker name what its routes, and the last that named it, agree
         on."""
-        by_name: dict[str, list[set[tuple[str, str]]]] = defaultdict(list)
-        for name, ids in (one for brokers in routes for one in brokers.items()):
-            by_name[name].append(set(ids.items()) & set((last or {}).get(name, ids).items()))
+        named = ((name, ids) for brokers in routes for name, ids in brokers.items())
+        by_name = grouped((name, ids.items() & (last or {}).get(name, ids).items()) for name, ids in named)
         agreed = (one for those in by_name.values() for one in set.intersection(*those))
         return {address for id_, address in agreed if self.kind == "consumer" or id_ == MASTER_ID}
 
@@ -171,7 +171,7 @@ class Process(Stops):
 
     def at_brokers(self, event: str) -> Mapping[str, Sequence[float]]:
         """When each broker of ours wrote such a row of this client, `client_heartbeat` or `client_gone`."""
-        return _by_client(self.control, event).get(self.life.node, {})
+        return _at_brokers(self.control, self.life.node, event)
 
     def finding(self, task: str, kind: str, row: str, acts: Iterable[Act], *, of: str = "") -> Iterator[Finding]:
         """One of all acts of a timer; measured is the worst that was out of time by the same formula as the first that
@@ -205,6 +205,18 @@ class Process(Stops):
             more={"never": True} if act.missing else {},
         )
 
+    def done(
+        self, what: str, kind: str, row: str, every: Iterable[Done], *, of: str = "", **more: Any
+    ) -> Iterator[Finding]:
+        """One of all that the process did; `of`: which node did it, where that is another."""
+        about, span = (of or self.life.node, what), (self.start_ms, self.end_ms)
+        return of_done(about, kind, row, sorted(every), span=span, **more)
+
+    def of_brokers(self, kind: str, row: str, every: Iterable[tuple[str, Done]]) -> Iterator[Finding]:
+        """One of each broker, of what the broker told this client."""
+        for broker, done in grouped(every).items():
+            yield from of_done((broker, self.life.node), kind, row, done)
+
     def wait(self, from_ms: float, to_ms: float, wait_ms: float, formula: str) -> Act:
         """From then until then, which has to be that long: pauses alone make it longer."""
         return Act(from_ms, to_ms - from_ms, wait_ms, self.after_pauses(from_ms + wait_ms) - from_ms, formula)
@@ -235,28 +247,24 @@ class Process(Stops):
             return
         troubled = self.troubles.among(peers, from_ms - self.timers.R_ms, to_ms)
         left = {  # of each peer how it went last: when the stop began, nobody recorded
-            one.node: (one.time_ms, how)
+            one.node: Done(one.time_ms, how == "unregistered")
             for one, how in gone
             if one.node in peers and one.node not in troubled and from_ms <= one.time_ms <= to_ms
             if how in ("unregistered", "closed")
         }
-        wrong = sorted(at_ms for at_ms, how in left.values() if how == "closed")
-        if left:
-            about, span = (of or self.life.node, LEAVE), (from_ms, to_ms)
-            yield of_many(about, kind, span, row, len(left), wrong, to_ms=to_ms)
+        about = of or self.life.node, LEAVE
+        yield from of_done(about, kind, row, left.values(), span=(from_ms, to_ms), to_ms=to_ms)
 
     def tolerance(self, act: Act) -> Tolerance:
         """By how late its timers were around its own time, and around the one that it counts from."""
         node, delivery_ms = self.life.node, self.timers.delivery_ms
         if act.over_ms <= delivery_ms:
             return tolerance(self.timers, 0.0, 1)
-        ends = {act.from_ms, min(act.from_ms + act.latest_ms, act.at_ms)}
-        asked = [((node,), at_ms - delivery_ms, at_ms + delivery_ms) for at_ms in ends]
-        asked.append(((node,), min(act.from_ms + act.latest_ms, act.at_ms), act.at_ms))
-        if act.since_ms is not None:
-            asked.append(((node,), act.since_ms, act.at_ms))
-        asked += [((peer,), act.from_ms, act.at_ms) for peer in act.peers]
-        lags = self.control.lateness.largest_of_each(self.world, asked)
+        latest_ms = min(act.from_ms + act.latest_ms, act.at_ms)
+        asked = [(node, at_ms - delivery_ms, at_ms + delivery_ms) for at_ms in (act.from_ms, latest_ms)]
+        asked += [(node, at_ms, act.at_ms) for at_ms in (latest_ms, act.since_ms) if at_ms is not None]
+        asked += [(peer, act.from_ms, act.at_ms) for peer in act.peers]
+        lags = [self.control.lateness.largest(self.world, [who], *span) for who, *span in asked]
         return tolerance(self.timers, max((lag for lag in lags if lag is not None), default=None), 1 + act.calls)
 
 

@@ -12,13 +12,13 @@ goes round are by the routes that it took. Upstream: `TopicPublishInfo.selectOne
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
 from ....remoting.codes import PERM_WRITE
 from ....remoting.topics import TBW102
+from ...oracle.intervals import grouped
 from ...oracle.time_outs import avoidance, avoids
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX, Finding
@@ -171,9 +171,8 @@ class Routes:
     """What each client held when, from `route_changed` rows."""
 
     def __init__(self, control: Control) -> None:
-        self._of: dict[tuple[str, int, str], list[tuple[float, Any]]] = defaultdict(list)
-        for row in control.rows("route_changed"):
-            self._of[row.node, row.incarnation, row.topic or ""].append((row.time_ms, row.decoded))
+        rows = control.rows("route_changed")
+        self._of = grouped(((*row.process, row.topic or ""), (row.time_ms, row.decoded)) for row in rows)
 
     def at(self, node: str, incarnation: int, topic: str, at_ms: float) -> Mapping[str, Any]:
         """The route that it had then; empty for none."""

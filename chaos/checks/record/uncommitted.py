@@ -13,18 +13,18 @@ commit on, were worked off, too: an offset says just that.
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ...oracle.commits import CommitRules
-from ...oracle.deliveries import Asker, Holding
+from ...oracle.deliveries import Holding
 from ...oracle.roles import elects
 from ...oracle.slaves import offsets_vary, slaves_of
 from ...oracle.time_outs import PERSIST
 from ...oracle.world import World
 from ...verdict import Finding
-from ..findings import Rule, counted, finding
-from ..tolerance import Tolerance, tolerance
+from ..findings import Rule, finding
+from ..tolerance import Tolerance
 from .commits import Behind, CommitFacts, Forgotten
 from .control import Control
 from .timer_acts import Run, by_process
@@ -68,31 +68,29 @@ def interval_ms(world: World) -> float:
     return min((float(str(value)) for value in settings), default=0.0)
 
 
-def behind(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], control: Control) -> Iterator[Finding]:
+def behind(facts: CommitFacts, rules: CommitRules, control: Control) -> Iterator[Finding]:
     """The messages that a run, or giving the queue up, should have committed, and nothing or a later one did."""
     if not facts.behind:
         return
     world = rules.world
     tell, of_process = brokers_that_tell(world), by_process(control, "scheduled_task")
-    found = list[_Missed]()
     for one in facts.behind:
         if one.broker_name not in tell or (one.topic, one.broker_name) in rules.deleted:
             continue
         until_ms = world.end_ms if one.committed_ms is None else one.committed_ms
-        if rules.was_reset(one.queue, groups[one.group], one.worked_ms, until_ms):
+        if rules.was_reset(one.queue, one.group, one.worked_ms, until_ms):
             continue
         runs = [run for run in of_process.get((one.consumer, one.incarnation), ()) if run.row.f == PERSIST]
         missed = _missed(one, rules, runs, control)
-        if one.dropped_ms is not None and _had_to_commit(one, one.dropped_ms, rules, groups[one.group], control):
+        if one.dropped_ms is not None and _had_to_commit(one, one.dropped_ms, rules, control):
             missed.append(_Missed(one, one.dropped_ms, one.dropped_ms, until_ms, is_left=True))
         if missed:
             (way_ms,) = world.round_trips_ms(one.consumer, (one.broker_name,), one.worked_ms, until_ms)
-            found.append(max(missed, key=lambda missed: missed.over_ms)._replace(way_ms=way_ms))
-    late = (((m.behind.consumer, m.behind.broker_name), m.began_ms - 1000.0, m.until_ms) for m in found)
-    for missed_, lag_ms in zip(found, control.lateness.largest_of_each(world, late), strict=True):
-        allowed = tolerance(world.timers, lag_ms, _CHAINED)
-        if any(counted(missed_.over_ms, allowed).values()):
-            yield _finding(missed_, allowed)
+            worst = max(missed, key=lambda missed: missed.over_ms)._replace(way_ms=way_ms)
+            who, from_ms = (one.consumer, one.broker_name), worst.began_ms - 1000.0
+            allowed = control.lateness.tolerance(world, who, from_ms, worst.until_ms, _CHAINED)
+            if worst.over_ms > allowed.valid_up_to_ms:
+                yield _finding(worst, allowed)
 
 
 def _finding(missed: _Missed, allowed: Tolerance) -> Finding:
@@ -141,12 +139,12 @@ def _holdings(rules: CommitRules, one: Behind) -> list[Holding]:
     return [h for h in rules.dues.held.get(one.queue, ()) if (h.node, h.start_ms) == (one.consumer, one.taken_ms)]
 
 
-def _had_to_commit(one: Behind, at_ms: float, rules: CommitRules, group: Asker, control: Control) -> bool:
+def _had_to_commit(one: Behind, at_ms: float, rules: CommitRules, control: Control) -> bool:
     """Whether its holder, giving the queue up then, could reach its broker, which knows the queue."""
     world, broker = rules.world, one.broker_name
     if offsets_vary(world, broker, at_ms) or elects(world, broker) or at_ms + _JUST_MS > world.end_ms:
         return False
-    if any(reset.of(one.queue, group.name) for reset in world.resets):
+    if any(reset.of(one.queue, one.group) for reset in world.resets):
         return False
     if world.acts and (world.mixed_up_by_hand or any(act.node in (broker, one.consumer) for act in world.acts)):
         return False
@@ -158,23 +156,23 @@ def _had_to_commit(one: Behind, at_ms: float, rules: CommitRules, group: Asker, 
     return is_free and rules.dues.is_whole(one.consumer, broker, at_ms, at_ms + _JUST_MS)
 
 
-def not_kept(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker]) -> Iterator[Forgotten]:
+def not_kept(facts: CommitFacts, rules: CommitRules) -> Iterator[Forgotten]:
     """Offsets that a process of a broker was told and did not have at the next commit, or question."""
     for one in facts.forgotten:
         varies = not one.slave and offsets_vary(rules.world, one.broker_name, one.at_ms)
         if (one.topic, one.broker_name) in rules.deleted or varies:
             continue
-        if not rules.was_reset(one.queue, groups[one.group], one.told_ms, one.at_ms):
+        if not rules.was_reset(one.queue, one.group, one.told_ms, one.at_ms):
             yield one
 
 
 _ANSWERED = "answered a higher offset"
 
 
-def forgotten(unkept: Iterable[Forgotten], rules: CommitRules, groups: Mapping[str, Asker]) -> Iterator[Finding]:
+def forgotten(unkept: Iterable[Forgotten], rules: CommitRules) -> Iterator[Finding]:
     broadcasting = rules.world.workload.get("broadcasting")
     for one in unkept:
-        holder = rules.holder(one.queue, groups[one.group], one.at_ms) or one.group
+        holder = rules.holder(one.queue, one.group, one.at_ms) or one.group
         because = f"{one.offset} was stored, {one.before} was there later"
         yield finding(
             (one.group, one.broker_name, one.topic)

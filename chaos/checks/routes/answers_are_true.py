@@ -13,12 +13,12 @@ routes_are_true's to say:
                  that is being stopped; such a one keeps its table to its end
 """
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ....remoting.codes import ResponseCode
+from ...oracle.intervals import grouped
 from ...oracle.name_server import is_stopping, may_refuse, must_refuse
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
@@ -41,10 +41,8 @@ _RIGHT = ("", "")
 def judge(control: Control, world: World) -> Verdict:
     """Examined: look-ups that were answered. Violations: answers that were right at no moment of their call."""
     judged = _Judged(control, world)
-    of: dict[tuple[str, str, str, str], list[tuple[RouteAnswer, str]]] = defaultdict(list)
-    for answer in route_answers(control, world):
-        kind, due = judged.wrong(answer)
-        of[answer.name_server, answer.asker, answer.topic if kind else "", kind].append((answer, due))
+    every = ((answer, *judged.wrong(answer)) for answer in route_answers(control, world))
+    of = grouped(((a.name_server, a.asker, a.topic if kind else "", kind), (a, due)) for a, kind, due in every)
     findings = [_finding(*key, answers) for key, answers in of.items()]
     measured = {"answers": sum(f.examined for f in findings), "wrong": sum(f.wrong for f in findings)}
     nothing = "no look-up was answered, or no client recorded answers"

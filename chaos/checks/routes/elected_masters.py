@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ....remoting.codes import PERM_WRITE
-from ...oracle.intervals import Stretch, longest, merged, until_next, without
+from ...oracle.intervals import Stretch, grouped, longest, merged, until_next, without
 from ...oracle.link import hung_brokers
 from ...oracle.reach import failed_calls, undisturbed
 from ...oracle.roles import NO_ID, Members, Settled, at_work, election, members_of, settled, unsettled
@@ -25,7 +25,6 @@ from ..record.known_brokers import MASTER_ID, words
 from ..record.received import received
 from ..record.route_tables import route_tables
 from ..record.settling import Due, Settling, Wrong
-from ..tolerance import tolerance
 
 NO_MASTER, NOT_TOLD = "without a master", "a client without its master"
 _ROW = "one master"
@@ -67,10 +66,7 @@ def _told(world: World, client: str, one: Settled) -> Settled | None:
 
 
 def _routes(control: Control, event: str) -> _Routes:
-    found: dict[tuple[str, int, str], list[Row]] = defaultdict(list)
-    for row in control.rows(event):
-        found[row.node, row.incarnation, row.topic or ""].append(row)
-    return found
+    return grouped(((*row.process, row.topic or ""), row) for row in control.rows(event))
 
 
 def _finding(
@@ -87,8 +83,8 @@ def _finding(
                 of, owner = wrong.setdefault(topic, []), members.owner(ids.get(MASTER_ID, ""))
                 of += [Wrong(s, e, words(route))] if owner is None or not at_work(world, owner, one.from_ms) else []
     nodes = [each for each in (node, *members.nodes) if world.lives_of(each)]
-    lag_ms = control.lateness.largest(world, nodes, one.at_ms - world.timers.R_ms, one.from_ms)
-    seen = Settling(tolerance(world.timers, lag_ms, one.window.timers))
+    span = one.at_ms - world.timers.R_ms, one.from_ms
+    seen = Settling(control.lateness.tolerance(world, nodes, *span, one.window.timers))
     for topic, stretches in wrong.items():
         seen.add(Due(topic, one.from_ms, one.to_ms, one.at_ms, one.window), stretches)
     if not seen.due:
@@ -143,8 +139,10 @@ def of_tables(control: Control, world: World) -> Iterator[Finding]:
             window, away = election(world.timers, members[name]), unsettled(world, name)
             lasts = [left for one in lasts for left in without(*one, away)]
         worst = longest(lasts)
-        lag_ms = control.lateness.largest(world, (node,), worst.start_ms - world.timers.R_ms, worst.end_ms)
-        measured = lasting(worst, window, tolerance(world.timers, lag_ms, window.timers))
+        since_ms = worst.start_ms - world.timers.R_ms
+        measured = lasting(
+            worst, window, control.lateness.tolerance(world, (node,), since_ms, worst.end_ms, window.timers)
+        )
         measured |= {"more": {"came": seen[0].came}} | ({} if kind == _WAITS else {"wrong": 1})
         yield finding((node, name, seen[0].topic), kind, span, window, examined=len(seen), **measured)
 

@@ -8,10 +8,11 @@ routes_are_true asks whether the routes were right; this check names the drop, i
 """
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ...oracle.intervals import grouped
 from ...oracle.name_server import joined
 from ...oracle.recorded import Life
 from ...oracle.roles import member_at
@@ -97,13 +98,14 @@ def _silence(measured: Mapping[str, Any]) -> str:
 
 def _told_of(control: Control, world: World) -> Mapping[tuple[str, int, str], Sequence[Row]]:
     """NameServer, its incarnation and broker → what the NameServer says of it: registrations taken, and drops."""
-    found: dict[tuple[str, int, str], list[Row]] = defaultdict(list)
-    for row in control.rows("registration", "broker_dropped"):
-        broker = member_at(world, row.broker_name or "", row.broker_id, row.address)
-        is_of_before = row.event == "broker_dropped" and world.had_before(broker, row.address, row.time_ms)
-        if not row.code and row.time_ms < world.end_ms and not is_of_before:
-            found[row.node, row.incarnation, broker].append(row)
-    return found
+    rows = control.rows("registration", "broker_dropped")
+    named = ((row, member_at(world, row.broker_name or "", row.broker_id, row.address)) for row in rows)
+    return grouped(
+        ((*row.process, broker), row)
+        for row, broker in named
+        if not row.code and row.time_ms < world.end_ms
+        if row.event == "registration" or not world.had_before(broker, row.address, row.time_ms)
+    )
 
 
 def _drops(

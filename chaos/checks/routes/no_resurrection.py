@@ -19,7 +19,6 @@ from ..findings import at_no_time, finding, verdict_of
 from ..record.control import Control
 from ..record.received import Machine, received
 from ..record.route_tables import Presence, route_tables
-from ..tolerance import tolerance
 
 NAME = "no_resurrection"
 _ROW = "only a registration brings a dropped broker back"
@@ -89,7 +88,7 @@ def _findings(
         return
     nodes = (life.node,) if machine.is_witnessed else (life.node, broker)
     span = gone.start_ms - world.timers.R_ms, gone.start_ms + world.timers.P_ms
-    allowed = tolerance(world.timers, control.lateness.largest(world, nodes, *span), 1)
+    allowed = control.lateness.tolerance(world, nodes, *span, 1)
     wrong = [one for one in returns if one.reaches_ms > allowed.unknown_up_to_ms]
     late = [one for one in returns if one not in wrong and one.reaches_ms > allowed.valid_up_to_ms]
     worst_of_all = max(wrong or late, default=None)

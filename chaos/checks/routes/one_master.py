@@ -14,12 +14,11 @@ somebody registered by hand, are nobody's to judge here, but where the scenario 
 
 import math
 from bisect import bisect_right
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ....remoting.codes import MASTER_ID
-from ...oracle.intervals import Stretch, longest, without
+from ...oracle.intervals import Stretch, grouped, longest, without
 from ...oracle.name_server import UNREGISTERED, Request
 from ...oracle.roles import elects, members_of, two_masters
 from ...oracle.slaves import again_ms
@@ -27,23 +26,25 @@ from ...oracle.world import World
 from ...topology import broker_name
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
-from ..findings import Rule, finding, lasting, of_many, rounded, verdict_of
+from ..findings import Done, Rule, finding, lasting, of_done, rounded, verdict_of
 from ..record.claims import claims_of, together
-from ..record.control import Control, Row, order
+from ..record.control import Control, Row
 from ..record.received import REGISTERED, received
-from ..tolerance import tolerance
 from .elected_masters import NO_MASTER, NOT_TOLD, of_elections, of_tables
 from .promised import masters_stay
 
 NAME = "one_master"
 SLAVE_TOLD, SLAVE_COPIES = "answers a slave its master", "copies from its master"
+_TOLD_ROW = "registerBroker: a slave is answered with its master's address"
 _NO_ROUTES = ("two masters", NO_MASTER, NOT_TOLD, SLAVE_TOLD, SLAVE_COPIES)
 
 
 def judge(control: Control, world: World) -> Verdict:
     """Examined: names that masters claimed at each NameServer, and tables. Violations: two masters, or none."""
     findings = [*_of_claims(control, world), *of_tables(control, world), *of_elections(control, world)]
-    findings += [*_answers(control, world), *_copies(control, world), *masters_stay(control, world)]
+    for about, answers in sorted(grouped(_answers(control, world)).items()):
+        findings += of_done(about, SLAVE_TOLD, _TOLD_ROW, answers)
+    findings += [*_copies(control, world), *masters_stay(control, world)]
     return verdict_of(
         NAME,
         findings,
@@ -102,28 +103,25 @@ def _of_claims(control: Control, world: World) -> Iterator[Finding]:
         both = longest(two)
         span = both if both.end_ms else claimed
         nodes = [node for node in members_of(world)[name].nodes if world.lives_of(node)]
-        lag_ms = control.lateness.largest(
-            world, nodes, span.start_ms - world.timers.R_ms, max(both.end_ms, span.start_ms)
-        )
+        about = span.start_ms - world.timers.R_ms, max(both.end_ms, span.start_ms)
+        allowed = control.lateness.tolerance(world, nodes, *about, window.timers)
         yield finding(
             (name_server, name),
             "two masters",
             span,
             window,
-            **lasting(both, window, tolerance(world.timers, lag_ms, window.timers)),
+            **lasting(both, window, allowed),
             examined=sum(len(claim.times) for claim in claims),
             more={"masters": ", ".join(sorted({claim.address for claim in claims}))},
         )
 
 
-def _answers(control: Control, world: World) -> Iterator[Finding]:
-    """What each NameServer answered a slave, as the slave's transport read it, while it must have had one broker as
-    master of the name, from before the slave asked until after the slave was answered."""
+def _answers(control: Control, world: World) -> Iterator[tuple[tuple[str, str], Done]]:
+    """NameServer and slave, and what it answered the slave, as the slave's transport read it, while it must have had
+    one broker as master of the name, from before the slave asked until after the slave was answered."""
     claims, apart_ms, of = claims_of(control, world), world.timers.delivery_ms, received(control, world)
-    told: dict[tuple[str, str], list[tuple[float, bool]]] = defaultdict(list)
-    said: dict[tuple[str, str | None], list[Row]] = defaultdict(list)
-    for row in sorted(() if world.acts else control.rows("registration", "broker_dropped"), key=order):
-        said[row.node, row.address].append(row)
+    rows = () if world.acts else control.rows("registration", "broker_dropped")
+    said = grouped(((row.node, row.address), row) for row in rows)
     for row in control.rows("register"):
         value, name_server = row.decoded or {}, world.owners.get(row.name_server or "", "")
         if "master" not in value:
@@ -138,12 +136,8 @@ def _answers(control: Control, world: World) -> Iterator[Finding]:
             and of.must_have(life, world.owners.get(claim.address, ""), from_ms, to_ms)
             and is_live(of.requests(life), claim.address, from_ms, to_ms)
         }
-        if len(masters) == 1 or _is_gone(said[name_server, value["master"]], from_ms, to_ms):
-            told[name_server, row.node].append((row.time_ms, value["master"] not in masters))
-    for about, answers in sorted(told.items()):
-        wrong = [at_ms for at_ms, is_wrong in answers if is_wrong]
-        told_row = "registerBroker: a slave is answered with its master's address"
-        yield of_many(about, SLAVE_TOLD, (answers[0][0], answers[-1][0]), told_row, len(answers), wrong)
+        if len(masters) == 1 or _is_gone(said.get((name_server, value["master"]), ()), from_ms, to_ms):
+            yield (name_server, row.node), Done(row.time_ms, value["master"] in masters)
 
 
 def _is_gone(said: Sequence[Row], from_ms: float, to_ms: float) -> bool:
@@ -170,25 +164,19 @@ def _copies(control: Control, world: World) -> Iterator[Finding]:
     """Whose log each slave copied, since an answer that the slave took named another master. A paused slave copies
     nothing; where brokers elect their master, the controller names it."""
     window = Rule(_COPIES_ROW, "haHousekeepingInterval + 5 s + C", again_ms(world))
-    rows: dict[tuple[str, int], list[Row]] = defaultdict(list)
-    for row in control.rows("copies", "register"):
-        is_answer = row.event == "register" and row.type == "ok"
-        if (row.event == "copies" or is_answer) and not elects(world, row.node):
-            rows[row.node, row.incarnation].append(row)
-    for (slave, incarnation), its in sorted(rows.items()):
-        ends = (life.end_ms for life in world.lives_of(slave) if life.incarnation == incarnation)
-        until_ms = min((world.end_ms, *ends))
+    rows = (row for row in control.rows("copies", "register") if row.event == "copies" or row.type == "ok")
+    for (slave, incarnation), its in sorted(grouped((r.process, r) for r in rows if not elects(world, r.node)).items()):
+        until_ms = min(world.end_ms, world.ended_ms(slave, incarnation))
         for begins, named in _others_named(its, until_ms):
             awake = without(named.start_ms, named.end_ms, world.paused(slave))
             lasts_ms = sum(part.end_ms - part.start_ms for part in awake)
-            lag_ms = control.lateness.largest(world, [slave], named.start_ms, named.end_ms)
             yield finding(
                 (slave, begins),
                 SLAVE_COPIES,
                 named,
                 window,
                 out=named,
-                tolerance=tolerance(world.timers, lag_ms, 2),
+                tolerance=control.lateness.tolerance(world, [slave], *named, 2),
                 measured_ms=lasts_ms,
                 over_ms=lasts_ms - again_ms(world),
                 examined=1,

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations, pairwise
 
 from ....remoting.codes import PERM_WRITE
-from ...oracle.intervals import Stretch, longest, merged, without
+from ...oracle.intervals import Stretch, grouped, longest, merged, without
 from ...oracle.link import certainly_off
 from ...oracle.lost_brokers import PROMISED
 from ...oracle.roles import members_of
@@ -24,7 +24,7 @@ from ...oracle.world import World
 from ...topology import broker_name
 from ...verdict import Finding
 from ..findings import Rule, counted, finding, lasting
-from ..record.control import Control, decoded, order
+from ..record.control import Control, decoded
 from ..record.differences import NOT_JUDGED, the_wrong_one
 from ..record.known_brokers import MASTER_ID
 from ..record.route_tables import RouteStretch, RouteTables
@@ -53,7 +53,7 @@ def tables_agree(control: Control, tables: RouteTables, world: World) -> Iterato
         topic = max(lengths, key=lambda name: (_length_ms(lengths[name]), name), default="")
         s, e = worst = lengths.get(topic, Stretch(0.0, 0.0))
         wrong = [name for name, stretch in lengths.items() if _length_ms(stretch) > promised_ms]
-        allowed = tolerance(world.timers, control.lateness.largest(world, (one, other), s, s + promised_ms), 1)
+        allowed = control.lateness.tolerance(world, (one, other), s, s + promised_ms, 1)
         measured = lasting(worst, window, allowed)
         counts = counted(measured["over_ms"], allowed)
         more: dict[str, object] = {}
@@ -122,7 +122,7 @@ def masters_stay(control: Control, world: World) -> Iterator[Finding]:
         return
     held: dict[tuple[str, int, str], list[tuple[float, str]]] = defaultdict(list)
     members = members_of(world)
-    for row in sorted(control.rows("route"), key=order):
+    for row in control.rows("route"):
         for name, ids in ((row.decoded or {}).get("brokers") or {}).items():
             changes = members[name].elects or members[name].has_acting_master if name in members else False
             if MASTER_ID in ids and row.time_ms < world.end_ms and not changes and not _is_switched(world, name):
@@ -191,14 +191,11 @@ def polls_within(control: Control, world: World) -> Iterator[Finding]:
     promised_ms = world.promised_ms(POLLS)
     if promised_ms is None:
         return
-    began: dict[tuple[str, int], list[float]] = defaultdict(list)
-    for row in control.rows("scheduled_task"):
-        if row.f == POLL and row.time_ms < world.end_ms:
-            began[row.process].append(row.began_ms)
-    for (node, incarnation), times in sorted(began.items()):
+    polls = (row for row in control.rows("scheduled_task") if row.f == POLL and row.time_ms < world.end_ms)
+    for (node, incarnation), times in sorted(grouped((row.process, row.began_ms) for row in polls).items()):
         ends = sorted([*times, min(world.ended_ms(node, incarnation), world.end_ms)])
         s, e = max(pairwise(ends), key=lambda gap: gap[1] - gap[0])
-        allowed = tolerance(world.timers, control.lateness.largest(world, (node,), s, e), 1)
+        allowed = control.lateness.tolerance(world, (node,), s, e, 1)
         over_ms = max(e - s - promised_ms, 0.0)
         yield finding(
             (node, POLL),

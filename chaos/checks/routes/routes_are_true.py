@@ -17,7 +17,7 @@ from ..check import Check, Group, Needs, Section
 from ..findings import NEVER as FOREVER
 from ..findings import Rule, finding, rounded, verdict_of, wrongs
 from ..record.control import Control
-from ..record.demands import Demands, demand_tolerances, open_at_the_end
+from ..record.demands import Demands, demand_tolerance, open_at_the_end
 from ..record.received import Received, received
 from ..record.registered_rows import registered_rows
 from ..record.route_tables import RouteTables, route_tables
@@ -36,8 +36,8 @@ def judge(control: Control, world: World) -> Verdict:
         return Verdict.nothing_examined(NAME, why)
     tables, found = route_tables(control, world), received(control, world)
     demanded = [o for o in demanded if not (o.demand is ObligationKind.KEEP and _was_under_way(control, world, o))]
-    tolerances, demands = demand_tolerances(control, world), Demands(tables, world)
-    seen = [(o, _look(o, Settling(tolerances[o.id]), tables, demands)) for o in demanded]
+    demands = Demands(tables, world)
+    seen = [(o, _look(o, Settling(demand_tolerance(control, world, o)), tables, demands)) for o in demanded]
     _excuse(control, world, seen)
     findings = [_finding(o, of, found) for o, of in seen]
     drops, returns = (_times(seen, demand) for demand in (ObligationKind.DROP, ObligationKind.RETURN))
@@ -117,13 +117,9 @@ def _finding(o: Obligation, seen: Settling, found: Received) -> Finding:
         (o.from_ms, o.to_ms),
         Rule(o.window.row, ""),
         out=(max(worst.s, o.from_ms), min(worst.e, o.to_ms)) if worst else None,
-        tolerance=seen.allowed,
-        examined=seen.examined,
-        wrong=seen.wrong,
-        late=seen.late,
         after=str(o.label),
         more=more,
-        **_measured(o, seen),
+        **seen.counts | _measured(o, seen),
     )
 
 

@@ -14,15 +14,16 @@ are and registered, as they say (registered_rows.py). What clients make of route
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from ....remoting.node.profile import Profile
 from ....remoting.topics import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
 from ...oracle.broker import misregistered
+from ...oracle.intervals import grouped
 from ...oracle.link import MOMENT_MS
-from ...oracle.name_server import UNREGISTERED, Request, may_refuse
+from ...oracle.name_server import UNREGISTERED, Request, RoutesRead, may_refuse
 from ...oracle.promises import told_by_hand
 from ...oracle.queue_owners import node_of_client
 from ...oracle.recorded import OURS, Life
@@ -32,7 +33,7 @@ from ...oracle.world import World
 from ...topology import broker_name, is_slave
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
-from ..findings import at_no_time, finding, of_many, verdict_of
+from ..findings import Done, at_no_time, finding, of_done, verdict_of
 from ..record.control import Control, Row
 from ..record.differences import (
     ACTING,
@@ -48,8 +49,7 @@ from ..record.differences import (
 from ..record.known_brokers import known_brokers
 from ..record.received import REGISTERED, received
 from ..record.registered_rows import QueueRow, registered_rows, row_of
-from ..record.route_tables import route_tables
-from ..tolerance import tolerance
+from ..record.route_tables import Process, route_tables
 
 NAME = "routes_as_registered"
 _ROW = "a route shows what brokers registered"
@@ -109,14 +109,14 @@ def _wrong(control: Control, world: World, life: Life) -> Iterator[Finding]:
         judged = (ROW, ADDRESS, QUEUES, TWICE, ACTING, *OF_RULES)
         found = [one for one in found if one.kind in judged or one.name not in known]
     for one in found:
-        lag_ms = control.lateness.largest(world, (life.node,), one.from_ms, one.from_ms)
+        span = one.from_ms, one.to_ms
         yield finding(
             (life.node, one.name, one.topic),
             one.kind,
-            (one.from_ms, one.to_ms),
+            span,
             at_no_time(_ROW),
-            out=(one.from_ms, one.to_ms),
-            tolerance=tolerance(world.timers, lag_ms, 1),
+            out=span,
+            tolerance=control.lateness.tolerance(world, (life.node,), one.from_ms, one.from_ms, 1),
             more={"came": one.came, "due": one.due} | ({"because": one.because} if one.because else {}),
         )
 
@@ -131,11 +131,20 @@ _TAKES_ROW = "DefaultRequestProcessor.registerBroker: a complete registration is
 
 
 def _answers(control: Control, world: World, life: Life) -> Iterator[Finding]:
-    """What it answered requests that change its routes, where that has a number, or has to refuse them."""
-    routes, process = received(control, world).routes(life), life.process
-    rows = [row for row in control.rows("registration", "write_perm") if row.process == process]
-    of: dict[tuple[str, str], list[tuple[float, bool]]] = defaultdict(list)
-    for asked, due in () if routes is None else routes.answers:
+    """What it answered requests that change its routes, or ask for them."""
+    if (routes := received(control, world).routes(life)) is None:
+        return
+    rows = control.by_process("registration", "write_perm").get(life.process, ())
+    told = chain(_answered(routes, rows), _compared(control, world, life, routes))
+    for (name, kind), done in grouped(told).items():
+        yield from of_done((life.node, name), kind, _ANSWERS_ROW, done)
+    for name, done in grouped(_refused(world, life, routes, rows)).items():
+        yield from of_done((life.node, name), "accepts registrations", _TAKES_ROW, done)
+
+
+def _answered(routes: RoutesRead, rows: Sequence[Row]) -> Iterator[tuple[tuple[str, str], Done]]:
+    """Who asked and what, of requests that change its routes, where the answer has a number, or has to refuse them."""
+    for asked, due in routes.answers:
         is_registration, from_ms, to_ms = asked.f == REGISTERED, asked.at_ms - 1.0, asked.at_ms + MOMENT_MS
         about = "registration" if is_registration else "write_perm", asked.name, asked.address
         answered = (row for row in rows if (row.event, row.broker_name, row.address or "") == about)
@@ -145,23 +154,17 @@ def _answers(control: Control, world: World, life: Life) -> Iterator[Finding]:
             counted = [one.get("wiped", one.get("added")) for one in said]
             numbers = [row.code for row in near] if is_registration else counted
             kind = "refuses a single topic" if is_registration else "counts topics"
-            of[asked.name, kind].append((near[0].time_ms, due in numbers))
-    for row, is_right in _compared(control, world, life):
-        of[row.node, "compares data versions"].append((row.time_ms, is_right))
-    for (name, kind), told in of.items():
-        wrong = [at_ms for at_ms, is_right in told if not is_right]
-        yield of_many((life.node, name), kind, (told[0][0], told[-1][0]), _ANSWERS_ROW, len(told), wrong)
-    if routes is None:
-        return
-    refused: dict[str, list[float]] = defaultdict(list)
+            yield (asked.name, kind), Done(near[0].time_ms, due in numbers)
+
+
+def _refused(world: World, life: Life, routes: RoutesRead, rows: Sequence[Row]) -> Iterator[tuple[str, Done]]:
+    """The brokers whose complete registrations it refused."""
     for row in rows:
         if row.event == "registration" and row.code and not may_refuse(world, [life], row.time_ms, row.time_ms):
             read = routes.read.get((row.broker_name or "", row.address or ""), ())
             at_once = [one for one in read if one.f == REGISTERED and abs(one.at_ms - row.time_ms) < MOMENT_MS]
             if at_once and all(one.is_taken for one in at_once):
-                refused[row.broker_name or ""].append(row.time_ms)
-    for name, wrong in refused.items():
-        yield of_many((life.node, name), "accepts registrations", (wrong[0], wrong[-1]), _TAKES_ROW, len(wrong), wrong)
+                yield row.broker_name or "", Done(row.time_ms, False)
 
 
 _NOTICES_ROW = "RouteInfoManager.notifyMinBrokerIdChanged: the brokers of a name are told of a new smallest id"
@@ -177,34 +180,29 @@ def _notices(control: Control, world: World, life: Life) -> Iterator[Finding]:
         return
     if any(act.f == "update_config" and act.node == life.node for act in world.acts):
         return
-    told: dict[str, list[tuple[float, tuple[str, ...]]]] = defaultdict(list)
-    for row in control.rows("min_broker_id_told"):
-        if row.process == life.process:
-            said = row.decoded or {}
-            fields = (str(said.get(name) or "") for name in ("minBrokerId", "minBrokerAddr", "offlineBrokerAddr"))
-            told[row.broker_name or ""].append((row.began_ms, (row.address or "", *fields)))
+    fields = "minBrokerId", "minBrokerAddr", "offlineBrokerAddr"
+    rows = control.by_process("min_broker_id_told").get(life.process, ())
+    saying = ((row, [str((row.decoded or {}).get(field) or "") for field in fields]) for row in rows)
+    told = grouped((row.broker_name or "", (row.began_ms, (row.address or "", *said))) for row, said in saying)
     for name in {one.name for one in routes.notices} | told.keys():
-        changes = [one for one in routes.notices if one.name == name]
-        near = [[one for one in changes if abs(one.at_ms - at_ms) <= _TOLD_MS] for at_ms, _ in told[name]]
-        wrong = [at_ms for (at_ms, _), of in zip(told[name], near, strict=True) if not of]
+        changes, here = [one for one in routes.notices if one.name == name], told.get(name, [])
+        unasked = (at_ms for at_ms, _ in here if not any(abs(one.at_ms - at_ms) <= _TOLD_MS for one in changes))
+        done = [Done(at_ms, False) for at_ms in unasked]
         for one in changes:
             alone = all(other is one or abs(other.at_ms - one.at_ms) > 2 * _TOLD_MS for other in changes)
             until_ms, lag_ms = one.at_ms + _TOLD_MS, control.lateness.largest(world, (life.node,), one.at_ms, one.at_ms)
             stood = any(fault.overlaps(one.at_ms, until_ms) for fault in world.process_faults(life.node))
-            if alone and not stood and until_ms < world.end_ms and (lag_ms or 0.0) < _TOLD_MS / 2:
-                said_ = {said for at_ms, said in told[name] if abs(at_ms - one.at_ms) <= _TOLD_MS}
-                wrong += [one.at_ms] if said_ != {*one.due()} else []
+            is_judged = alone and not stood and until_ms < world.end_ms and (lag_ms or 0.0) < _TOLD_MS / 2
+            said = {said for at_ms, said in here if abs(at_ms - one.at_ms) <= _TOLD_MS}
+            done.append(Done(one.at_ms, not is_judged or said == {*one.due()}))
         span = life.start_ms, min(life.end_ms, world.end_ms)
-        examined = len(changes) + sum(not of for of in near)
-        yield of_many((life.node, name), "tells the smallest id", span, _NOTICES_ROW, examined, sorted(wrong))
+        yield from of_done((life.node, name), "tells the smallest id", _NOTICES_ROW, sorted(done), span=span)
 
 
-def _compared(control: Control, world: World, life: Life) -> Iterator[tuple[Row, bool]]:
-    """Each answer to 322 that a broker read, and whether it is the answer to one of the questions that this process
-    read during the broker's call. A process that reads late answers several at once."""
-    routes, apart_ms = received(control, world).routes(life), world.timers.delivery_ms
-    if routes is None:
-        return
+def _compared(control: Control, world: World, life: Life, routes: RoutesRead) -> Iterator[tuple[tuple[str, str], Done]]:
+    """Each answer to 322 that a broker read; right is the answer to one of the questions that this process read during
+    the broker's call. A process that reads late answers several at once."""
+    apart_ms = world.timers.delivery_ms
     for row in control.rows("data_version"):
         if row.type != "ok" or world.owners.get(row.name_server or "") != life.node:
             continue
@@ -215,7 +213,7 @@ def _compared(control: Control, world: World, life: Life) -> Iterator[tuple[Row,
             if from_ms <= asked.at_ms <= to_ms and world.owners.get(asked.address) == row.node
         }
         if due and None not in due:
-            yield row, (row.decoded or {})["changed"] in due
+            yield (row.node, "compares data versions"), Done(row.time_ms, (row.decoded or {})["changed"] in due)
 
 
 # -- what brokers register
@@ -229,14 +227,12 @@ class _Registering:
         self._by_hand, self._is_open = told_by_hand(world), world.run.get("scenario") == "up"
         self._asked = {(UNREGISTERED, act.node, *act.identity) for act in world.acts if act.f == "unregister"}
         self._owners = {at: node.name for node in world.of_kind("broker", "slave") for at in node.addresses}
-        self._told = defaultdict[str, list[tuple[float, object]]](list)
+        answers = (row for row in control.rows("register") if row.type == "ok" and is_slave(row.node))
+        self._told = grouped((row.node, (row.time_ms, (row.decoded or {}).get("master"))) for row in answers)
         """By slave, when which master it was told by an answer to its registration."""
-        for row in control.rows("register"):
-            if row.type == "ok" and is_slave(row.node):
-                self._told[row.node].append((row.time_ms, (row.decoded or {}).get("master")))
 
-    def findings(self) -> Iterator[Finding]:
-        of: dict[str, list[tuple[str, Request, str]]] = defaultdict(list)
+    def _read(self) -> Iterator[tuple[str, tuple[str, Request, str]]]:
+        """Broker; and NameServer, what it read of the broker, and what of that is wrong, in words."""
         for life in self._world.lives_of_kind("name_server"):
             came = (one for one in self._received.requests(life) if one.said or one.f == UNREGISTERED)
             told = (one for one in came if one.f in (REGISTERED, UNREGISTERED))
@@ -247,22 +243,22 @@ class _Registering:
                 broker = self._owners.get(one.address) or member_at(self._world, one.name, one.id_, one.address)
                 had = self._rows.had(broker)
                 kind = misregistered(self._world, broker, one, life.node, had) or self._uncopied(broker, one)
-                of[broker].append((life.node, one, kind))
-        for broker, read in of.items():
+                yield broker, (life.node, one, kind)
+
+    def findings(self) -> Iterator[Finding]:
+        for broker, read in grouped(self._read()).items():
             if self._is_open and broker not in self._owners.values():
                 continue
-            wrong = [each for each in read if each[2]]
-            name_server, first, kind = wrong[0] if wrong else read[0]
-            last_ms = (wrong or read)[-1][1].at_ms
-            yield of_many(
+            told = [each for each in read if each[2]] or read
+            (name_server, first, kind), last_ms = told[0], told[-1][1].at_ms
+            yield from of_done(
                 (broker, name_server),
                 kind or "registers what it is and has",
-                (first.at_ms, last_ms),
                 _OWN_ROW,
-                len(read),
-                [one.at_ms for _, one, _ in wrong],
+                [Done(one.at_ms, not wrong) for _, one, wrong in read],
+                span=(first.at_ms, last_ms),
                 to_ms=last_ms + 1.0,
-                more={"came": self._said(broker, first)} if wrong else {},
+                more={"came": self._said(broker, first)} if kind else {},
             )
 
     def _uncopied(self, broker: str, one: Request) -> str:
@@ -276,7 +272,7 @@ class _Registering:
         copied = offsets_copied(self._world, broker_name(broker)) if is_slave(broker) else ()
         since_ms = one.at_ms - 2 * SYNCHRONIZED_MS
         known_ms = since_ms - self._world.timers_of(broker).R_ms
-        told = [master for at_ms, master in self._told[broker] if known_ms <= at_ms < one.at_ms]
+        told = [master for at_ms, master in self._told.get(broker, ()) if known_ms <= at_ms < one.at_ms]
         is_told = {self._owners.get(str(master)) for master in told} == {broker_name(broker)}
         if not is_told or not any(sure.start_ms <= one.at_ms < sure.end_ms for sure in copied):
             return {}
@@ -296,10 +292,8 @@ class _Registering:
 def _kept(control: Control, world: World) -> Iterator[Finding]:
     """Whether each process of a broker of ours began with all topics, and their queues and permissions, that the one
     before it had; where an operator changed brokerPermission, which is in all rows, only the queues count."""
-    had: dict[tuple[str, int], dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
-    for row in control.rows("topic"):
-        if world.made_by(row.node) == OURS:
-            had[row.process][row.topic or ""].append(row)
+    ours = {process: of for process, of in control.by_process("topic").items() if world.made_by(process[0]) == OURS}
+    had = {process: grouped((row.topic or "", row) for row in of) for process, of in ours.items()}
     permits = {act.node for act in world.acts if act.broker_permission is not None}
     began: dict[tuple[str, int], float] = {}
     for row in control.rows("register"):
@@ -316,7 +310,8 @@ def _kept(control: Control, world: World) -> Iterator[Finding]:
         lost = sorted(topic for topic, queues in due.items() if queues and now.get(topic) != queues)
         span = ended_ms, max(first_ms, ended_ms)
         about = broker, "topics", lost[0] if lost else ""
-        yield of_many(about, "keeps topics over a restart", span, _KEPT_ROW, len(due), [first_ms] * len(lost))
+        done = [Done(first_ms, topic not in lost) for topic in due]
+        yield from of_done(about, "keeps topics over a restart", _KEPT_ROW, done, span=span)
 
 
 def _versions(control: Control, world: World) -> Iterator[Finding]:
@@ -335,33 +330,35 @@ def _versions(control: Control, world: World) -> Iterator[Finding]:
             had[row.process].add(version)
         elif row.event == "topic" and not row.decoded:
             deleted.add(row.process)
-    for process, of in registered.items():
+
+    def of_version(process: Process, kind: str, wrong: Collection[int]) -> Iterator[Finding]:
+        done = sorted(Done(at_ms, version not in wrong) for at_ms, version in registered[process].items())
+        span = min(registered[process]), max(registered[process]) + 1.0
+        return of_done((process[0], "version"), kind, _VERSION_ROW, done, span=span, to_ms=span[1])
+
+    for process in registered:
         if (known := had.get(process)) and process not in deleted:
-            wrong = [at_ms for at_ms, version in of.items() if version > min(known) and version not in known]
-            about, span = (process[0], "version"), (min(of), max(of) + 1.0)
-            yield of_many(about, "changes its version", span, _VERSION_ROW, len(of), sorted(wrong), to_ms=span[1])
+            raised = {version for version in registered[process].values() if version > min(known)}
+            yield from of_version(process, "changes its version", raised - known)
     for one, other in pairwise(sorted(registered)):
         if one[0] == other[0]:
-            of, last = registered[other], max(registered[one].values())
-            wrong = sorted(at_ms for at_ms, version in of.items() if version < last)
-            about, span = (one[0], "version"), (min(of), max(of) + 1.0)
-            yield of_many(about, "keeps its version", span, _VERSION_ROW, len(of), wrong, to_ms=span[1])
+            last = max(registered[one].values())
+            older = {version for version in registered[other].values() if version < last}
+            yield from of_version(other, "keeps its version", older)
 
 
 def _of_groups(control: Control, world: World) -> Iterator[Finding]:
     """The topics that a broker of ours makes for consumer groups: retry, and dead letters."""
-    of: dict[str, list[Row]] = defaultdict(list)
     asked = {act.topic for act in world.acts if act.f == "update_topic"}
-    for row in control.rows("topic"):
-        is_judged = world.made_by(row.node) == OURS and row.topic not in asked and row.decoded
-        if is_judged and (row.topic or "").startswith(_OF_GROUPS):
-            of[row.node].append(row)
+    made = (row for row in control.rows("topic") if row.decoded and (row.topic or "").startswith(_OF_GROUPS))
+    of = grouped((row.node, row) for row in made if world.made_by(row.node) == OURS and row.topic not in asked)
     for broker, rows in of.items():
         wrong = [row for row in rows if _queues(row) != (1, 1)]
-        about, span = (broker, "topics", (wrong or rows)[0].topic or ""), (rows[0].time_ms, rows[-1].time_ms)
-        more = {"came": f"{_queues(wrong[0])} queues"} if wrong else {}
-        times = [row.time_ms for row in wrong]
-        yield of_many(about, "one queue for a group", span, _GROUP_ROW, len(rows), times, more=more)
+        about, more = (broker, "topics", (wrong or rows)[0].topic or ""), {}
+        if wrong:
+            more = {"came": f"{_queues(wrong[0])} queues"}
+        done = (Done(row.time_ms, row not in wrong) for row in rows)
+        yield from of_done(about, "one queue for a group", _GROUP_ROW, done, more=more)
     yield from _of_members(control, world, {act.topic for act in world.acts}, of)
 
 
@@ -378,8 +375,8 @@ def _of_members(
                 named.setdefault((row.node, topic), row)
     for (broker, topic), row in named.items():
         made_ms = min((one.time_ms for one in of.get(broker, ()) if one.topic == topic), default=world.end_ms)
-        span, lag_ms = (row.time_ms, made_ms), control.lateness.largest(world, (broker,), row.time_ms, made_ms)
-        allowed, about = tolerance(world.timers, lag_ms, 1), (broker, "topics", topic)
+        span, about = (row.time_ms, made_ms), (broker, "topics", topic)
+        allowed = control.lateness.tolerance(world, (broker,), *span, 1)
         yield finding(about, "makes a retry topic", span, at_no_time(_RETRY_ROW), out=span, tolerance=allowed)
 
 

@@ -28,7 +28,6 @@ from ..record.control import Control, once
 from ..record.differences import NOT_JUDGED, apart, route_at, the_wrong_one
 from ..record.route_tables import RouteTables, route_tables
 from ..record.settling import Due, Settling
-from ..tolerance import tolerance
 from .promised import tables_agree
 
 NAME = "routes_converge"
@@ -84,8 +83,7 @@ def _look(control: Control, world: World, segment: Segment, tables: RouteTables)
         if change.started_ms < change.time_ms < segment.to_ms:
             changed[change.topic] = max(change.time_ms, changed.get(change.topic, change.time_ms))
     span = latest.start_ms - world.timers.R_ms, segment.from_ms
-    lag_ms = control.lateness.largest(world, (*names, latest.broker), *span)
-    seen = Settling(tolerance(world.timers, lag_ms, latest.window.timers))
+    seen = Settling(control.lateness.tolerance(world, (*names, latest.broker), *span, latest.window.timers))
     for topic, deleted in _compared(control, world).items():
         if any(one.start_ms < segment.to_ms and segment.from_ms < one.end_ms for one in deleted):
             continue
@@ -143,13 +141,9 @@ def _finding(control: Control, world: World, segment: Segment, seen: Settling, t
         (segment.from_ms, segment.to_ms),
         Rule(segment.latest.window.row, ""),
         out=(worst.s, worst.e) if worst else None,
-        tolerance=seen.allowed,
-        examined=seen.examined,
-        wrong=seen.wrong,
-        late=seen.late,
         after=str(segment.latest.label),
         more=more,
-        **seen.measured(segment.latest.window),
+        **seen.counts | seen.measured(segment.latest.window),
     )
 
 

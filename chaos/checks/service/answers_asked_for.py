@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX, Finding, Verdict
-from ..check import Check, Facts, Group, Needs, Reads, Section, first, largest
+from ..check import Check, Facts, Group, Needs, Section, first, largest
 from ..findings import Rule, finding, verdict_by_counts
 from ..plain.part import Part, Reading, Together, rows_in, value_of
 
@@ -82,7 +82,6 @@ CHECK = Check(
     section=Section.OPERATIONS,
     accuses_object=("unasked",),
     needs=(Needs.WIRE,),
-    reads=Reads.OPERATIONS,
     readings=(ANSWERS,),
     judge=judge,
     tells=lambda measured: f"{measured.get('unasked', 0):,} unsolicited responses",

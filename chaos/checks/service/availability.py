@@ -25,12 +25,14 @@ from ...oracle.reach import first_harm_ms
 from ...oracle.recovery import LOOK_UP
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Group, Needs, Reads, Section
+from ..check import Check, Group, Needs, Section
 from ..findings import Rule, at_no_time, finding, rounded, verdict_by_counts
 from ..plain.forbidden import (
     CODES_OF_PULLS,
     CODES_OF_SENDS,
     FORBIDDEN,
+    PULLS,
+    SENDS,
     TO_A_FULL_DISK,
     TO_A_MASTER,
     TO_ITS_QUEUES,
@@ -48,6 +50,19 @@ QUEUES_KIND, WAIT_KIND = "takes messages for its queues", "waits for a slave tha
 FULL_KIND = "refuses messages while its disk is full"
 CODE_KIND = "refuses with its code"
 _TAKEN = (TO_A_MASTER, TO_ITS_QUEUES)
+_REFUSES = FORBIDDEN_KIND, "msgCheck, PullMessageProcessor: what the topic's permission or queues forbid is refused"
+_CODES = CODE_KIND, "msgCheck, PullMessageProcessor: a refusal has code 16 (permission) or 1 (queueId; 5.x: 29)"
+_FORBIDDEN = {
+    SENDS: _REFUSES,
+    PULLS: _REFUSES,
+    CODES_OF_SENDS: _CODES,
+    CODES_OF_PULLS: _CODES,
+    TO_A_FULL_DISK: (FULL_KIND, "DefaultMessageStore.checkStoreStatus: a store whose disk is full takes no message"),
+    TO_A_MASTER: (MASTER_KIND, "DefaultMessageStore.checkStoreStatus: a master's store takes messages"),
+    TO_ITS_QUEUES: (QUEUES_KIND, "msgCheck: only a queueId that the topic lacks is illegal"),
+    WITHOUT_SLAVE: (WAIT_KIND, "CommitLog.handleHA: without a slave a SYNC_MASTER answers SLAVE_NOT_AVAILABLE"),
+}
+"""By what a broker had to refuse, or to take: the finding's kind and the rule."""
 _BELOW = "below the scenario's availability_floor"
 _FLOOR_ROW = (
     "availability_floor: from the first fault or act by hand on, the scenario's share of sends, pulls and look-ups "
@@ -81,7 +96,7 @@ def judge(tallied: Tallies, world: World) -> Verdict:
         "row": _ROW,
     }
     short = [*_refused(tallied), *_in_quiet(tallied, world), *_below(tallied, world, floor)]
-    late_ms = lateness_of(short, tallied, world)
+    late_ms = [lateness_of(fall, tallied, world) for fall in short]
     at = zip(short, late_ms, strict=True)
     wrong = [fall for fall, lag_ms in at if not is_explained(fall, lag_ms, world)]
     late = [fall for fall in short if fall not in wrong]
@@ -118,7 +133,6 @@ CHECK = Check(
     section=Section.OPERATIONS,
     is_of_the_whole=True,
     needs=(Needs.MESSAGES,),
-    reads=Reads.OPERATIONS,
     gather=gather,
     readings=(SLOTS, FORBIDDEN),
     judge=judge,
@@ -130,21 +144,8 @@ CHECK = Check(
 def _forbidden(about: tuple[str, str, str], tally: Tally) -> Finding:
     """Of what a broker had to refuse, or to take."""
     broker, topic, what = about
-    kind, row = (
-        FORBIDDEN_KIND,
-        "msgCheck, PullMessageProcessor: what the topic's permission or queues forbid is refused",
-    )
-    if what == TO_A_FULL_DISK:
-        kind, row = FULL_KIND, "DefaultMessageStore.checkStoreStatus: a store whose disk is full takes no message"
-    elif what == TO_A_MASTER:
-        kind, row = MASTER_KIND, "DefaultMessageStore.checkStoreStatus: a master's store takes messages"
-    elif what == TO_ITS_QUEUES:
-        kind, row = QUEUES_KIND, "msgCheck: only a queueId that the topic lacks is illegal"
-    elif what in (CODES_OF_SENDS, CODES_OF_PULLS):
-        kind, what = CODE_KIND, what.split()[-1]
-        row = "msgCheck, PullMessageProcessor: a refusal has code 16 (permission) or 1 (queueId; 5.x: 29)"
-    elif what == WITHOUT_SLAVE:
-        kind, row = WAIT_KIND, "CommitLog.handleHA: without a slave a SYNC_MASTER answers SLAVE_NOT_AVAILABLE"
+    kind, row = _FORBIDDEN[what]
+    what = what.split()[-1] if kind == CODE_KIND else what
     first_ms = tally.first_bad_ms or 0.0
     out = (first_ms, max(tally.last_bad_ms or 0.0, first_ms + 1.0)) if tally.bad else None
     return finding(

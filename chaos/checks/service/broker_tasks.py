@@ -9,17 +9,17 @@ its list; `data_version` of the questions before.
 """
 
 import math
-from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ...oracle.broker import LIGHT_HEARTBEAT, REGISTER, SYNCHRONIZE, SYNCHRONIZED_TABLES, Broker, tasks
+from ...oracle.intervals import grouped
 from ...oracle.lists import must_have
 from ...oracle.recorded import Life
 from ...oracle.timers import Act
 from ...oracle.world import World
 from ...topology import broker_name
 from ...verdict import Finding
-from ..findings import of_many
+from ..findings import Done, of_done
 from ..record.control import Control, Row
 from ..record.registered_rows import registered_rows, row_of
 from ..record.timer_acts import Run
@@ -65,8 +65,7 @@ class BrokerTasks(Tasks):
             yield ended_ms, is_changed
 
     def _lists(self) -> list[tuple[float, list[str]]]:
-        names = {node.address: node.name for node in self.world.of_kind("name_server")}
-        fetched = self.rows("name_server_list")
+        names, fetched = self.world.owners, self.rows("name_server_list")
         return [(run.ended_ms, [names.get(at, at) for at in run.row.decoded or ()]) for run in fetched]
 
     def others(self) -> Iterator[Finding]:
@@ -81,9 +80,9 @@ class BrokerTasks(Tasks):
         row = "BrokerController.registerBrokerAll: at once when a NameServer has another data version"
         yield from self.finding(_TASK, "registers as answered", row, self._machine.answers(self.end_ms))
         row, span = "BrokerOuterAPI: registers with the NameServers of its list", (self.start_ms, self.end_ms)
-        for server, wrong in self._machine.elsewhere():
-            about, times = (self.life.node, server), len(self._rows.sent(self.life.node, server))
-            yield of_many(about, "registers where its list says", span, row, times, wrong)
+        for server, registered in self._machine.elsewhere():
+            about, done = (self.life.node, server), (Done(*one) for one in registered)
+            yield from of_done(about, "registers where its list says", row, done, span=span)
         yield from self._beats()
         row = "BrokerController.shutdown: unregisterBrokerAll"
         stops = self.end_ms, self.life.end_ms
@@ -92,25 +91,20 @@ class BrokerTasks(Tasks):
 
     def _beats(self) -> Iterator[Finding]:
         """Of each NameServer that recorded what it read: whether each round of light heartbeats (904) reached it."""
-        read: dict[str, list[float]] = defaultdict(list)
-        for row in self.control.rows("request_read"):
-            if row.f == _BEAT and self.world.owners.get(row.address or "") == self.life.node:
-                read[row.node].append(row.time_ms)
-        near_ms, rounds = self.timers.delivery_ms + (self.timers.clocks_ms or 0.0), self.runs_of(LIGHT_HEARTBEAT)
-        for server in self.name_servers if read else ():
-            examined, wrong = 0, list[float]()
-            for run in rounds:
-                times = run.began_ms - near_ms, run.ended_ms + near_ms
-                if times[1] > self.end_ms or not self._has(server, *times):
-                    continue
-                if self.held(*times) or self.troubles.among([server], times[0] - self.timers.R_ms, times[1]):
-                    continue
-                examined += 1
-                if not self.within(read[server], *times):
-                    wrong.append(run.began_ms)
-            if examined:
-                span = rounds[0].began_ms, rounds[-1].ended_ms
-                yield of_many((self.life.node, server), "heartbeats everywhere", span, _BEATS, examined, wrong)
+        beats = (row for row in self.control.rows("request_read") if row.f == _BEAT)
+        own = (row for row in beats if self.world.owners.get(row.address or "") == self.life.node)
+        read, rounds = grouped((row.node, row.time_ms) for row in own), self.runs_of(LIGHT_HEARTBEAT)
+        for server in self.name_servers if read and rounds else ():
+            span, done = (rounds[0].began_ms, rounds[-1].ended_ms), self._beaten(server, rounds, read.get(server, ()))
+            yield from of_done((self.life.node, server), "heartbeats everywhere", _BEATS, done, span=span)
+
+    def _beaten(self, server: str, rounds: Sequence[Run], read: Sequence[float]) -> Iterator[Done]:
+        near_ms = self.timers.delivery_ms + (self.timers.clocks_ms or 0.0)
+        for run in rounds:
+            times = run.began_ms - near_ms, run.ended_ms + near_ms
+            is_hit = self.held(*times) or self.troubles.among([server], times[0] - self.timers.R_ms, times[1])
+            if times[1] <= self.end_ms and self._has(server, *times) and not is_hit:
+                yield Done(run.began_ms, self.within(read, *times))
 
     def _has(self, server: str, from_ms: float, to_ms: float) -> bool:
         """Whether the NameServer is on the broker's list in that time, and the process has fetched such a list."""

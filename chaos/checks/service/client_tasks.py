@@ -6,7 +6,7 @@ How long a run takes: where every peer answers, no longer than its calls there a
 their time-outs. Each look-up is a `name_server_call`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from ....remoting.codes import RequestCode
@@ -20,7 +20,7 @@ from ...oracle.timers import Act
 from ...oracle.world import World
 from ...topology import ADDRESS_SERVER, broker_name
 from ...verdict import Finding
-from ..findings import of_many
+from ..findings import Done, of_done
 from ..record.control import Control
 from ..record.timer_acts import Run
 from .tasks import Tasks
@@ -39,7 +39,14 @@ class ClientTasks(Tasks):
             row = "RebalanceService: waits Qr after each round"
             yield from self.finding(REBALANCE, "each Qr after the last", row, self._waits())
             yield from self.finding(REBALANCE, "takes no longer than the round's calls", row, self._rebalances())
-        yield from self._polls()
+        row = "MQClientInstance: each round asks for every topic"
+        # A client that is being stopped has given up its groups, and with them their topics.
+        polls = [run for run in self.runs if run.row.f == POLL and run.began_ms < self.end_ms]
+        done = [*self._polled(polls)]
+        last_ms = max((one.at_ms for one in done if not one.is_right), default=0.0)
+        asks_ms = next((run.began_ms for run in polls if run.began_ms > last_ms), max(self.end_ms, last_ms))
+        about, span = (self.life.node, POLL), (polls[0].began_ms if polls else 0.0, self.end_ms)
+        yield from of_done(about, "asks for every topic", row, done, span=span, to_ms=asks_ms)
         row = "a look-up ends by mqClientApiTimeout"
         yield from self.finding("look-up", "ends by its time-out", row, self._look_ups())
 
@@ -120,17 +127,15 @@ class ClientTasks(Tasks):
 
     # -- polls
 
-    def _polls(self) -> Iterator[Finding]:
-        """Polls that left out a topic that the client has, though each of their look-ups was answered.
+    def _polled(self, polls: Sequence[Run]) -> Iterator[Done]:
+        """Wrong are polls that left out a topic that the client has, though each of their look-ups was answered.
 
         A client never forgets a topic that it asked for, but for createTopicKey, for which it asks in another's place.
         That one a producer of 4.9 has from its start on.
         """
         has = {TBW102} if self.kind == "producer" and self.timers.profile is Profile.V4_9 else set[str]()
-        # A client that is being stopped has given up its groups, and with them their topics.
-        polls = [run for run in self.runs if run.row.f == POLL and run.began_ms < self.end_ms]
         asked = (call for call in self.calls if call.row.f == "route" and call.began_ms >= self.start_ms - 1.0)
-        examined, short, call = 0, list[float](), next(asked, None)
+        call = next(asked, None)
         for run in polls:
             while call is not None and call.ended_ms <= run.began_ms - self.timers.at_once_ms:
                 has |= {call.row.topic or ""} - {TBW102}
@@ -138,12 +143,4 @@ class ClientTasks(Tasks):
             calls = self.calls_in(run.began_ms, run.ended_ms)
             cut_short = any(one.row.code is None for one in calls) or self.held(run.began_ms, run.ended_ms)
             if not cut_short and not self.troubles.among(self.name_servers, run.began_ms, run.ended_ms):
-                examined += 1
-                if has - {one.row.topic for one in calls}:
-                    short.append(run.began_ms)
-        if examined:
-            last_ms = short[-1] if short else 0.0
-            asks_ms = next((run.began_ms for run in polls if run.began_ms > last_ms), max(self.end_ms, last_ms))
-            about, span = (self.life.node, POLL), (polls[0].began_ms, self.end_ms)
-            row = "MQClientInstance: each round asks for every topic"
-            yield of_many(about, "asks for every topic", span, row, examined, short, to_ms=asks_ms)
+                yield Done(run.began_ms, has <= {one.row.topic for one in calls})

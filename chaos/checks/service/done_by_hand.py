@@ -30,7 +30,6 @@ from ..record.received import REGISTERED, received
 from ..record.registered_rows import row_of
 from ..record.route_tables import route_tables
 from ..routes.promised import wipes_last
-from ..tolerance import tolerance
 
 NAME = "done_by_hand"
 RW, _PERMISSION = PERM_READ | PERM_WRITE, "brokerPermission"
@@ -176,8 +175,7 @@ def _permits_all(world: World, act: Act) -> bool:
 def _finding(
     control: Control, world: World, act: Act, kind: str, out: tuple[float, float] | None, more: dict[str, Any]
 ) -> Finding:
-    lag_ms = control.lateness.largest(world, (act.node,), act.began_ms, act.ended_ms + 1000)
-    allowed = tolerance(world.timers, lag_ms, 1)
+    allowed = control.lateness.tolerance(world, (act.node,), act.began_ms, act.ended_ms + 1000, 1)
     over_ms = 0.0 if out is None else out[1] - out[0]
     return finding(
         (act.node, act.act_id, act.topic or act.broker),

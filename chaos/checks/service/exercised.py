@@ -18,7 +18,7 @@ Where clients had chosen a NameServer that was then lost to them, at least one m
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,12 +26,13 @@ from ...faults.acts_by_hand import BY_HAND
 from ...faults.clock_changes import CLOCK_ACTIONS
 from ...faults.fault import Loss
 from ...faults.process_faults import DISK_ACTIONS, Absent, Remove
+from ...oracle.intervals import grouped
 from ...oracle.link import RESUME_GRACE_MS
 from ...oracle.recorded import Fault
 from ...oracle.world import World
 from ...topology import ADMIN, broker_name
 from ...verdict import Finding, Verdict
-from ..check import Check, Group, Needs, Reads, Section
+from ..check import Check, Group, Needs, Section
 from ..findings import Rule, finding, verdict_by_counts
 from ..plain.effects import Asked, effects
 from ..plain.part import Gathering
@@ -74,18 +75,14 @@ def judge(evidence: Evidence, world: World) -> Verdict:
     """Examined: faults and clients. None is a violation: what did not happen makes it UNKNOWN."""
     if world.run.get("imported"):
         return Verdict.nothing_examined(NAME, "the history was imported: nobody injected these faults")
-    by_id: dict[str, list[Fault]] = defaultdict(list)
-    for fault in world.faults:
-        if fault.injected:
-            by_id[fault.fault_id].append(fault)
+    by_id = grouped((fault.fault_id, fault) for fault in world.faults if fault.injected)
     done = {act.act_id for act in world.acts if act.is_done}
     done |= {change.change_id for of in world.clocks.values() for change in of if not change.change_id.endswith("-end")}
     done |= {act_id for disk in world.full_disks for act_id in disk.act_ids if not act_id.endswith("-end")}
     clients = [node.name for node in world.of_kind("producer", "consumer")]
     if not by_id and not done and not clients:
         return Verdict.nothing_examined(NAME, "there was neither a fault nor a client")
-    effects = _effects(evidence, world)
-    switches, used = _switches(evidence.control, world)
+    effects, switches = _effects(evidence, world), _switches(evidence.control, world)
     missing = [
         _finding(client, "none of its operations succeeded", 0.0, world.end_ms)
         for client in clients
@@ -95,11 +92,10 @@ def judge(evidence: Evidence, world: World) -> Verdict:
     for fault_id, faults in by_id.items():
         seen = effects.get(fault_id, {})
         start_ms, end_ms = min(f.start_ms for f in faults), max(f.end_ms for f in faults)
-        what = _lacks(world, faults, seen, switches.get(fault_id, 0), fault_id in used)
         shown.append({"fault_id": fault_id, "fault": faults[0].fault, "effects": seen})
-        if fault_id in used or switches.get(fault_id):
-            shown[-1]["switches"] = switches.get(fault_id, 0)
-        if what:
+        if fault_id in switches:
+            shown[-1]["switches"] = switches[fault_id]
+        if what := _lacks(world, faults, seen, switches.get(fault_id)):
             until_ms = end_ms if math.isfinite(end_ms) else world.end_ms
             missing.append(_finding(faults[0].source, what, start_ms, until_ms, fault_id))
     missing += [
@@ -144,7 +140,6 @@ CHECK = Check(
     is_of_the_whole=True,
     despite_stalls=True,
     needs=(Needs.EXPERIMENT, Needs.MESSAGES),
-    reads=Reads.OPERATIONS,
     gather=gather,
     readings=(EFFECTS, SLOTS),
     judge=judge,
@@ -176,7 +171,8 @@ def _finding(who: str, what: str, from_ms: float, to_ms: float, fault_id: str = 
     )
 
 
-def _lacks(world: World, faults: Sequence[Fault], seen: Mapping[str, int], switches: int, used: bool) -> str:
+def _lacks(world: World, faults: Sequence[Fault], seen: Mapping[str, int], switches: int | None) -> str:
+    """`switches`: how many clients chose another NameServer; None: no client had chosen the one that was lost."""
     if any(fault.start_ms >= world.end_ms for fault in faults):
         return "the fault began after the end of the run"
     if any(fault.ended_by_others for fault in faults):
@@ -186,7 +182,7 @@ def _lacks(world: World, faults: Sequence[Fault], seen: Mapping[str, int], switc
         return "the fault never ended"  # a run by a timeline heals every fault before it settles
     if not seen and faults[0].kind.shows_in_rows:
         return "no row of the history shows an effect of the fault"
-    if used and not switches and all(_forces_a_switch(world, fault) for fault in faults):
+    if switches == 0 and all(_forces_a_switch(world, fault) for fault in faults):
         return "clients used the NameServer that the fault took away, and none chose another"
     return ""
 
@@ -205,31 +201,22 @@ def _forces_a_switch(world: World, fault: Fault) -> bool:
     return not fault.harmless(world.timers) and lasts_ms > world.timers.P_ms + 2 * world.timers.A_ms
 
 
-def _asked(world: World) -> list[Asked]:
+def _asked(world: World) -> Iterator[Asked]:
     """One entry for each fault of a process, two for one of a link: who dialled it, and who dropped the dialler."""
-    nodes, grace_ms = {node.name: node for node in world.nodes}, world.timers.A_ms + world.timers.T_ms
-
-    def address(name: str, at_ms: float) -> str | None:
-        return nodes[name].address_at(at_ms) if name in nodes else None
-
-    found: list[Asked] = []
-    ended_ms: dict[str, list[float]] = defaultdict(list)
-    for fault in world.faults:
-        if fault.ends_process:
-            ended_ms[fault.source].append(fault.start_ms)
+    grace_ms = world.timers.A_ms + world.timers.T_ms
+    ended_ms = grouped((fault.source, fault.start_ms) for fault in world.faults if fault.ends_process)
     for fault in world.faults:
         if not fault.kind.shows_in_rows:
             continue  # no row tells a narrow link from a busy one, and acts have rows of their own
         when = fault.start_ms, min(fault.end_ms, world.end_ms) + grace_ms, fault.kind.call_takes_ms
-        source, target = address(fault.source, fault.start_ms) or fault.source, fault.target  # a client has no address
-        if target is None:
-            later_ms = (at_ms for at_ms in ended_ms[fault.source] if at_ms > fault.start_ms)
+        source = world.address_at(fault.source, fault.start_ms) or fault.source  # a client has no address
+        if (target := fault.target) is None:
+            later_ms = (at_ms for at_ms in ended_ms.get(fault.source, ()) if at_ms > fault.start_ms)
             again_ms = min(later_ms, default=world.end_ms) if fault.ends_process else 0.0
-            found.append(Asked(fault.fault_id, source, None, "", *when, again_ms))
+            yield Asked(fault.fault_id, source, None, "", *when, again_ms)
         else:
-            found.append(Asked(fault.fault_id, address(target, fault.start_ms), fault.source, "", *when))
-            found.append(Asked(fault.fault_id, source, target, "broker_dropped", *when))
-    return found
+            yield Asked(fault.fault_id, world.address_at(target, fault.start_ms), fault.source, "", *when)
+            yield Asked(fault.fault_id, source, target, "broker_dropped", *when)
 
 
 def _effects(evidence: Evidence, world: World) -> dict[str, dict[str, int]]:
@@ -237,15 +224,11 @@ def _effects(evidence: Evidence, world: World) -> dict[str, dict[str, int]]:
     found: dict[str, Counter[str]] = defaultdict(Counter)
     for fault_id, kinds in evidence.calls.items():
         found[fault_id].update(kinds)
-    asked: dict[str, list[Asked]] = defaultdict(list)
-    for one in _asked(world):
-        if one.address is not None:
-            asked[one.address].append(one)
-    if asked:
-        for row in evidence.control.rows(*_EVIDENT):
-            for one in asked.get(row.address or row.name_server or row.node, ()):
-                if kind := _shows(row, one):
-                    found[one.fault_id][kind] += 1
+    asked = grouped((one.address, one) for one in _asked(world))
+    for row in evidence.control.rows(*_EVIDENT) if asked else ():
+        for one in asked.get(row.address or row.name_server or row.node, ()):
+            if kind := _shows(row, one):
+                found[one.fault_id][kind] += 1
     for fault in world.faults:
         met = [act for act in world.acts if act.node == fault.target and fault.source == ADMIN and not act.is_done]
         if late := sum(fault.overlaps(act.began_ms, act.ended_ms) for act in met if fault.injected):
@@ -286,9 +269,7 @@ def _kind(row: Row) -> str:
 def _silent(lateness: Lateness, world: World) -> set[str]:
     """Pauses during which the node, which measured its timers before, measured nothing."""
     found: set[str] = set()
-    for fault in world.pauses():
-        if fault.source not in lateness.of_node:
-            continue
+    for fault in (fault for fault in world.pauses() if fault.source in lateness.of_node):
         at_ms, from_ms = lateness.of_node[fault.source].until, fault.start_ms + RESUME_GRACE_MS
         during = (at_ms >= from_ms) & (at_ms < min(fault.end_ms, world.end_ms))
         if (at_ms < from_ms).any() and not during.any():
@@ -296,29 +277,18 @@ def _silent(lateness: Lateness, world: World) -> set[str]:
     return found
 
 
-def _switches(control: Control, world: World) -> tuple[dict[str, int], set[str]]:
-    """fault_id → choices of another NameServer while it lasted; and the faults that took one that was chosen."""
+def _switches(control: Control, world: World) -> dict[str, int]:
+    """Each fault that took a NameServer from clients that had chosen it → how many chose another while it lasted."""
     servers = {node.name: node.address for node in world.of_kind("name_server")}
     clients = {node.name for node in world.of_kind("producer", "consumer")}
-    asked = [
-        fault
-        for fault in world.faults
-        if (fault.target is None and fault.source in servers) or (fault.target in servers and fault.source in clients)
-    ]
-    if not asked or not clients:
-        return {}, set()
-    choices: dict[str, list[Row]] = defaultdict(list)
-    for row in sorted(control.rows("name_server_chosen"), key=lambda row: (row.time_ms, row.seq)):
-        choices[row.node].append(row)
+    choices = grouped((row.node, row) for row in control.rows("name_server_chosen"))
     counts: dict[str, int] = defaultdict(int)
-    used: set[str] = set()
-    for fault in asked:
-        server = servers[fault.source if fault.target is None else fault.target]
+    for fault in world.faults:
+        server = servers.get(fault.source if fault.target is None else fault.target)
         until_ms = min(fault.end_ms, world.end_ms) + world.timers.P_ms + world.timers.A_ms
-        for client in clients if fault.target is None else {fault.source}:
-            before = [row for row in choices[client] if row.time_ms <= fault.start_ms]
-            if before and before[-1].name_server == server:
-                used.add(fault.fault_id)
+        for client in clients if fault.target is None else clients & {fault.source}:
+            before = [row for row in choices.get(client, ()) if row.time_ms <= fault.start_ms]
+            if server is not None and before and before[-1].name_server == server:
                 after = [row for row in choices[client] if fault.start_ms < row.time_ms <= until_ms]
                 counts[fault.fault_id] += any((row.decoded or {}).get("reason") != "first" for row in after)
-    return dict(counts), used
+    return dict(counts)

@@ -16,10 +16,11 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
+from ...oracle.intervals import grouped
 from ...oracle.queue_owners import node_of_client
 from ...oracle.time_outs import CLIENT_EXPIRED_MS
 from ...verdict import Finding
-from ..findings import because, of_many
+from ..findings import Done, of_done
 from ..record.received import received
 from ..record.timer_acts import Process, by_process
 
@@ -30,28 +31,28 @@ class ExpiredChannels(Process):
     """Those of one process of a NameServer or a broker."""
 
     def findings(self) -> Iterator[Finding]:
+        about = self.life.node, CHANNEL
         expired, read = self._at_broker() if self.kind == "broker" else self._at_name_server()
-        ended = {channel: at_ms for at_ms, channel in expired}
-        if ended:
-            wrong = [at_ms for at_ms, channel in read if at_ms > ended.get(channel, at_ms)]
-            span, row = (min(ended.values()), self.end_ms), "a scan closes the channel of each peer that it drops"
-            yield of_many(
-                (self.life.node, CHANNEL), "closes channels of dropped peers", span, row, len(ended) + len(wrong), wrong
-            )
+        if ended := {channel: at_ms for at_ms, channel in expired}:
+            row = "a scan closes the channel of each peer that it drops"
+            done = [Done(at_ms, True) for at_ms in ended.values()]
+            done += [Done(at_ms, False) for at_ms, channel in read if at_ms > ended.get(channel, at_ms)]
+            span = min(ended.values()), self.end_ms
+            yield from of_done(about, "closes channels of dropped peers", row, done, span=span)
         if self.kind == "broker":
-            yield from self._left()
-        yield from self._early()
+            row, done = "ProducerManager, ConsumerManager: doChannelCloseEvent", [*self._left()]
+            span = min((one.at_ms for one in done), default=0.0), self.end_ms
+            yield from of_done(about, "forgets clients that left", row, done, span=span)
+        if not self.world.clocks.get(self.life.node):  # or it counts a client's silence by its wall clock
+            row = "IdleStateHandler, scanNotActiveChannel: a client's channel is closed only when it was idle"
+            yield from self.done(CHANNEL, "closes only idle channels", row, self._idle())
 
-    def _early(self) -> Iterator[Finding]:
-        """Of channels of clients: whether this process ended one within the time that it may be idle, though nothing
-        was done meanwhile to either, and to the link."""
-        node = self.life.node
-        if self.world.clocks.get(node):  # it counts a client's silence by its wall clock
-            return
-        used = self._used()
+    def _idle(self) -> Iterator[Done]:
+        """Ends of channels of clients; wrong where this process ended one within the time that it may be idle, though
+        nothing was done meanwhile to either, and to the link."""
+        node, used = self.life.node, self._used()
         idle_ms = 1000.0 * float(str(self.world.setting(node, "serverChannelMaxIdleTimeSeconds")))
         idle_ms = min(idle_ms, CLIENT_EXPIRED_MS) if self.kind == "broker" else idle_ms
-        ended, wrong = 0, dict[float, str]()
         for (client, _), channels in by_process(self.control, "channel").items():
             last_ms: float | None = None
             for run in channels:
@@ -61,51 +62,39 @@ class ExpiredChannels(Process):
                 if run.row.f == "open":
                     last_ms = at_ms
                 elif run.row.f == "close" and last_ms is not None:
-                    ended += 1
-                    heard = bisect_right(used[client], at_ms)
-                    last_ms = max(last_ms, used[client][heard - 1]) if heard else last_ms
+                    heard = used.get(client, [])
+                    last_ms = max([last_ms, *heard[: bisect_right(heard, at_ms)][-1:]])
                     is_early = at_ms - last_ms < idle_ms - 1000.0 - self.timers.delivery_ms
                     faults = self.world.way_faults(client, node)
                     is_hit = any(fault.overlaps(at_ms - idle_ms, at_ms + 1.0) for fault in faults)
-                    if run.value.get("reason") == "closed by peer" and is_early and not is_hit:
-                        wrong[at_ms] = client
+                    is_own = run.value.get("reason") == "closed by peer"
+                    yield Done(at_ms, is_hit or not (is_own and is_early), client)
                     last_ms = None
-        if ended:
-            row = "IdleStateHandler, scanNotActiveChannel: a client's channel is closed only when it was idle"
-            span, more = (self.start_ms, self.end_ms), because(wrong.values())
-            yield of_many((node, CHANNEL), "closes only idle channels", span, row, ended, sorted(wrong), more=more)
 
     def _used(self) -> Mapping[str, list[float]]:
         """Client → when this process heard of it, ascending: a broker by heartbeats, a NameServer by look-ups that it
         answered, for one that finds the channel closed under it was not read."""
-        found = defaultdict[str, list[float]](list)
         if self.kind == "broker":
-            for run in self.rows("client_heartbeat"):
-                found[node_of_client(run.row)].append(run.ended_ms)
-            return found
+            return grouped((node_of_client(run.row), run.ended_ms) for run in self.rows("client_heartbeat"))
+        found = defaultdict[str, list[float]](list)
         for (client, _), calls in by_process(self.control, "name_server_call").items():
             answered = (call for call in calls if call.row.code is not None)
             here = (call for call in answered if self.world.owners.get(call.row.name_server or "") == self.life.node)
             found[client] += (call.ended_ms for call in here)
         return found
 
-    def _left(self) -> Iterator[Finding]:
-        left, twice = dict[str, float](), list[float]()
-        for row in self.control.rows("client_heartbeat", "client_gone"):
+    def _left(self) -> Iterator[Done]:
+        """When clients left; wrong is a second time."""
+        left = dict[str, float]()
+        for row in self.control.by_process("client_heartbeat", "client_gone").get(self.process, ()):
             channel = str(row.op_id)
-            if row.process != self.process:
-                continue
             if row.event == "client_heartbeat":
                 left.pop(channel, None)
             elif channel in left:
-                twice.append(row.time_ms)
+                yield Done(row.time_ms, False)
             elif row.f != "expired":  # then each group of the channel has a row
                 left[channel] = row.time_ms
-        if left:
-            rule, span = "ProducerManager, ConsumerManager: doChannelCloseEvent", (min(left.values()), self.end_ms)
-            yield of_many(
-                (self.life.node, CHANNEL), "forgets clients that left", span, rule, len(left) + len(twice), twice
-            )
+        yield from (Done(at_ms, True) for at_ms in left.values())
 
     def _at_name_server(self) -> tuple[Iterable[tuple[float, str]], Iterable[tuple[float, str]]]:
         of = received(self.control, self.world)

@@ -19,7 +19,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from ....remoting.codes import ResponseCode
-from ...oracle.intervals import Stretch
+from ...oracle.intervals import Stretch, grouped
 from ...oracle.queue_owners import heard_by, node_of_client
 from ...oracle.quiet import calm
 from ...oracle.recorded import OURS
@@ -27,7 +27,7 @@ from ...oracle.time_outs import PULL_CALL_MS, REBALANCE
 from ...oracle.world import World
 from ...topology import broker_name, node_of_client_id
 from ...verdict import Finding
-from ..findings import because, of_many
+from ..findings import Done, of_done
 from ..record.control import Control, Row, once
 from ..record.timer_acts import Process, Run
 from ..record.turns import client_routes
@@ -60,16 +60,13 @@ class GroupAnswers(Process):
     def findings(self) -> Iterator[Finding]:
         yield from self._listed()
         yield from self._drawn()
-        yield from self._known()
-        yield from self._newest()
+        row = "ConsumerManager: a group is known while a member is there, with the topics of the last heartbeat"
+        yield from self.of_brokers("knows its group", row, self._known())
+        row = "ConsumerGroupInfo.updateSubscription: only a newer subscription replaces a group's subscription"
+        yield from self.of_brokers("newest subscription", row, self._newest())
         if not self.world.setting(self.life.node, "postSubscriptionWhenPull"):  # else a pull needs no heartbeat
-            yield from self._strangers()
-
-    def _told(self, kind: str, row: str, told: Mapping[str, Sequence[tuple[float, bool]]]) -> Iterator[Finding]:
-        """Of each broker what it told this consumer: when, and whether that was right."""
-        for broker, of in told.items():
-            wrong = [at_ms for at_ms, is_right in of if not is_right]
-            yield of_many((broker, self.life.node), kind, (of[0][0], of[-1][0]), row, len(of), wrong)
+            row = "PullMessageProcessor: a pull of a group without a member is refused"
+            yield from self.of_brokers("refuses strangers", row, self._strangers())
 
     @property
     def _near_ms(self) -> float:
@@ -77,9 +74,18 @@ class GroupAnswers(Process):
         return self.timers.delivery_ms + (self.timers.clocks_ms or 0.0)
 
     def _listed(self) -> Iterator[Finding]:
+        row = "ConsumerManageProcessor.getConsumerListByGroup: the members whose heartbeats the broker read"
+        for broker, of in sorted(grouped(self._members_listed()).items()):
+            yield from of_done((broker, "members"), "lists its members", row, of)
+        row = "ConsumerManageProcessor.getConsumerListByGroup: without a member it refuses the question (code 1)"
+        lists = ((self.world.owners.get(run.row.address or "", ""), run) for run in self.rows("members_listed"))
+        for broker, runs in sorted(grouped(lists).items()):
+            done = (Done(run.ended_ms, run.row.decoded != []) for run in runs)
+            yield from of_done((broker, "members"), "refuses without members", row, done)
+
+    def _members_listed(self) -> Iterator[tuple[str, Done]]:
         """Whether each broker listed to this consumer all members that the broker had heard of, and nobody else."""
         near_ms = self._near_ms
-        told: dict[str, list[tuple[float, bool]]] = defaultdict(list)
         for run in self.rows("members_listed"):
             broker = self.world.owners.get(run.row.address or "", "")
             from_ms = self.before_pauses(run.ended_ms) - self.timers.A_ms
@@ -88,25 +94,15 @@ class GroupAnswers(Process):
                 continue
             members = self.world.members_of(self.life.node)
             if any(one not in members and self.world.node(one) for one in listed):
-                told[broker].append((run.ended_ms, False))
+                yield broker, Done(run.ended_ms, False)
             for member in members:
                 channels = heard_by_brokers(self.control, self.world).get(broker, {}).get(member, ())
                 is_there = any(c.start_ms + near_ms <= from_ms and run.ended_ms + near_ms <= c.end_ms for c in channels)
                 may_be = any(c.start_ms <= run.ended_ms + near_ms and from_ms - near_ms <= c.end_ms for c in channels)
                 if is_there or not may_be:
-                    told[broker].append((run.ended_ms, (member in listed) is is_there))
-        row = "ConsumerManageProcessor.getConsumerListByGroup: the members whose heartbeats the broker read"
-        for broker, of in sorted(told.items()):
-            wrong = [at_ms for at_ms, is_right in of if not is_right]
-            yield of_many((broker, "members"), "lists its members", (of[0][0], of[-1][0]), row, len(of), wrong)
-        row = "ConsumerManageProcessor.getConsumerListByGroup: without a member it refuses the question (code 1)"
-        lists = [(self.world.owners.get(run.row.address or "", ""), run) for run in self.rows("members_listed")]
-        for broker in sorted({broker for broker, _ in lists}):
-            at_ms = [run.ended_ms for of, run in lists if of == broker]
-            wrong = [run.ended_ms for of, run in lists if of == broker and run.row.decoded == []]
-            yield of_many((broker, "members"), "refuses without members", (at_ms[0], at_ms[-1]), row, len(at_ms), wrong)
+                    yield broker, Done(run.ended_ms, (member in listed) is is_there)
 
-    def _strangers(self) -> Iterator[Finding]:
+    def _strangers(self) -> Iterator[tuple[str, Done]]:
         """Whether each broker refused the first pulls by a channel of this consumer that came before all heartbeats of
         its group: with code 24, or because it has no such group, or topic, either. Whose channel it is, the channel's
         first heartbeat says."""
@@ -117,10 +113,8 @@ class GroupAnswers(Process):
             is_other = run.row.code == ResponseCode.SYSTEM_ERROR and not self.world.acts  # else 4.9's of a lost queue
             if run.row.code and not is_other:
                 # also by another name: an operator may have registered the address under it
-                names = {run.row.broker_name or "", *map(broker_name, self._behind(run, _first_ms(run)))}
-                for name in names:
+                for name in {run.row.broker_name or "", *map(broker_name, self._behind(run, _first_ms(run)))}:
                     refused[name].append((_first_ms(run), run.ended_ms))
-        told: dict[str, list[tuple[float, bool]]] = defaultdict(list)
         for row in self.control.rows("pull_asked"):
             of, at_ms = heard_by_brokers(self.control, self.world).get(row.node, {}), row.time_ms
             known = (one for name in self.world.members_of(self.life.node) for one in of.get(name, ()))
@@ -132,15 +126,12 @@ class GroupAnswers(Process):
             if answered_ms > self.end_ms or self.troubles.between(row.node, at_ms - near_ms, answered_ms):
                 continue
             was_refused = any(a <= answered_ms and at_ms - near_ms <= b for a, b in refused[broker_name(row.node)])
-            told[row.node].append((at_ms, was_refused))
-        row_ = "PullMessageProcessor: a pull of a group without a member is refused"
-        yield from self._told("refuses strangers", row_, told)
+            yield row.node, Done(at_ms, was_refused)
 
-    def _newest(self) -> Iterator[Finding]:
+    def _newest(self) -> Iterator[tuple[str, Done]]:
         """Whether a broker that refused this consumer's pulls, since the group's subscription was older (code 25), had
         heard of one that was as new as the pulls' own, from a member that was there until then."""
-        near_ms = self._near_ms
-        beats, told = self.control.rows("client_heartbeat"), defaultdict[str, list[tuple[float, bool]]](list)
+        near_ms, beats = self._near_ms, self.control.rows("client_heartbeat")
         ours = self.life.node, node_of_client_id(None)  # a channel that no heartbeat came by yet may be its own
         asked = [row for row in self.control.rows("pull_asked") if node_of_client(row) in ours]
         for run in self.rows("pull_delayed"):
@@ -162,9 +153,7 @@ class GroupAnswers(Process):
                 for broker in named
             ]
             if named:
-                told[named[0]].append((run.ended_ms, not all(had)))
-        row = "ConsumerGroupInfo.updateSubscription: only a newer subscription replaces a group's subscription"
-        yield from self._told("newest subscription", row, told)
+                yield named[0], Done(run.ended_ms, not all(had))
 
     def _drawn(self) -> Iterator[Finding]:
         """Whether it drew whom it asks for the members: of its questions in quiet rounds that had the same brokers to
@@ -194,15 +183,14 @@ class GroupAnswers(Process):
             is_wrong = len(names) > 1 and len(names) * processes * _at_least(times, draws, len(names)) < _BY_CHANCE
             about, span = (self.life.node, most), (of[0][0], of[-1][0])
             row = "MQClientInstance.findBrokerAddrByTopic: a random broker of the topic's route"
-            wrong, more = [of[0][0]] if is_wrong else [], because([f"{times} of {draws} times"] if is_wrong else [])
-            yield of_many(about, "asks a random broker", span, row, 1, wrong, to_ms=of[-1][0], more=more)
+            done = [Done(of[0][0], not is_wrong, f"{times} of {draws} times")]
+            yield from of_done(about, "asks a random broker", row, done, span=span, to_ms=of[-1][0])
 
-    def _known(self) -> Iterator[Finding]:
+    def _known(self) -> Iterator[tuple[str, Done]]:
         """Whether a broker that answered this consumer that it does not know its group, or no topic of it, had heard of
         no member, or of members without this topic."""
         near_ms = self._near_ms
         members = frozenset(self.world.members_of(self.life.node))
-        told: dict[str, list[tuple[float, bool]]] = defaultdict(list)
         for run in self.rows("pull_delayed"):
             if run.row.code != ResponseCode.SUBSCRIPTION_NOT_EXIST:
                 continue
@@ -214,9 +202,7 @@ class GroupAnswers(Process):
             if any(self.troubles.between(one, from_ms, ended_ms) for one in named):
                 from_ms -= PULL_CALL_MS  # asked, and refused, before the link held up the request or the answer
             heard = [self._topics_at(one, members, from_ms, ended_ms) for one in named]
-            told[named[0]].append((run.ended_ms, not all(run.row.topic in topics for topics in heard)))
-        row = "ConsumerManager: a group is known while a member is there, with the topics of the last heartbeat"
-        yield from self._told("knows its group", row, told)
+            yield named[0], Done(run.ended_ms, not all(run.row.topic in topics for topics in heard))
 
     def _named(self, run: Run, from_ms: float) -> Sequence[str]:
         """The nodes that may have answered these pulls; () where one of these is another's, that was registered by

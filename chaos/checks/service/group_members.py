@@ -14,20 +14,19 @@ about a group is group_answers.py's.
 
 import math
 from bisect import bisect_left, bisect_right
-from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from ...faults.fault import Loss
-from ...oracle.intervals import Stretch
+from ...oracle.intervals import Stretch, grouped
 from ...oracle.link import MOMENT_MS
 from ...oracle.queue_owners import node_of_client
 from ...oracle.time_outs import HEARTBEAT, REBALANCE
 from ...oracle.timers import Act
 from ...verdict import Finding
-from ..findings import because, of_many
+from ..findings import Done, of_done
 from ..record.control import Control, Row, once
-from ..record.timer_acts import Process, Run
+from ..record.timer_acts import Process, Run, of_client
 from .expired_channels import CHANNEL
 from .group_answers import heard_by_brokers
 
@@ -69,16 +68,18 @@ class Members(Process):
         if self.kind == "consumer":
             changes = list(self._changes())
             row = "ConsumerManager: a group is notified at once when its members change"
-            for broker in sorted({change.node for change in changes}):
-                told = self._notices([change for change in changes if change.node == broker])
-                yield from self.finding(NOTICE, "reports a change at once", row, told, of=broker)
+            for broker, of in sorted(grouped((change.node, change) for change in changes).items()):
+                yield from self.finding(NOTICE, "reports a change at once", row, self._notices(of), of=broker)
             row = "DefaultConsumerIdsChangeListener: a consumer that is notified rebalances at once"
             yield from self.finding(REBALANCE, "rebalances at changes", row, self._rebalances())
-        yield from self._heartbeats()
-        gone = [(row, row.f or "") for row in self.control.rows("client_gone") if node_of_client(row) == self.life.node]
+        if rounds := [*self._rounds()] if self.control.rows("client_heartbeat") else []:
+            about, span = (self.life.node, HEARTBEAT), (rounds[0][2], self.end_ms)
+            for kind, done in grouped(self._heartbeats(rounds)).items():
+                yield from of_done(about, kind, _ROUNDS[kind], sorted(done), span=span)
+        gone = [(row, row.f or "") for row in of_client(self.control, "client_gone").get(self.life.node, ())]
         brokers = self._routed(self.end_ms, self.life.end_ms)
         row = "MQClientInstance: a client that stops unregisters at every broker of its routes"
-        answered = {self.world.owners.get(run.row.address or "", "") for run in self.rows("unregistered")} & brokers
+        answered = self._by_peer(self.rows("unregistered")).keys() & brokers
         yield from self.leave(gone, brokers - answered, row)
         row = "ClientManageProcessor.unregisterClient: a client that unregisters is a member no longer"
         for broker in sorted(answered):
@@ -153,10 +154,7 @@ class Members(Process):
         if not self.control.rows("members_changed"):
             woken = [run.began_ms for run in self.runs_of(REBALANCE) if run.value.get("woken")]
             return {broker: woken for broker in self.brokers}
-        found: dict[str, list[float]] = defaultdict(list)
-        for run in self.rows("members_changed"):
-            found[self.world.owners.get(run.row.address or "", "")].append(run.ended_ms)
-        return found
+        return self._by_peer(self.rows("members_changed"))
 
     def _is_known(self, broker: str, at_ms: float, *, heard_now: bool = False) -> bool:
         """Whether the broker has a channel to this process then, and nothing is in the way.
@@ -178,14 +176,11 @@ class Members(Process):
 
     # -- heartbeats
 
-    def _heartbeats(self) -> Iterator[Finding]:
-        """Rounds that missed a broker which the routes name: it handled no heartbeat, and the client had none that
-        failed there. A round that meets another one leaves it to that one, which may have reached the broker before,
-        and may wait for each broker that hangs, and for each that a slow link answers late."""
-        rounds = list(self._rounds())
-        if not rounds or not self.control.rows("client_heartbeat"):
-            return
-        examined, missed = Counter[str](), defaultdict[str, list[tuple[float, str]]](list)
+    def _heartbeats(self, rounds: Iterable[tuple[str, float, float, float]]) -> Iterator[tuple[str, Done]]:
+        """What asked for each round, once for each broker which the routes name; wrong where it missed the broker: it
+        handled no heartbeat, and the client had none that failed there. A round that meets another one leaves it to
+        that one, which may have reached the broker before, and may wait for each broker that hangs, and for each that a
+        slow link answers late."""
         for kind, named_ms, began_ms, ended_ms in rounds:
             from_ms, until_ms = self._with_waits(began_ms, ended_ms)
             until_ms += self.timers.delivery_ms
@@ -198,7 +193,6 @@ class Members(Process):
                 blind = (of for of in self.world.blind if broker in of.nodes)
                 if any(of.from_ms <= until_ms and from_ms <= of.to_ms for of in blind):
                     continue  # nobody knows what it handled
-                examined[kind] += 1
                 ends = [self._heard.get(broker, ()), self._failed.get(broker, ())]
                 reached = any(self.within(at_ms, from_ms, until_ms) for at_ms in ends)
                 if not reached and ended_ms - began_ms >= min(self.timers.C_ms, self.timers.A_ms):
@@ -206,12 +200,7 @@ class Members(Process):
                     dialled_ms = max(until_ms, ended_ms + self.timers.C_ms)
                     ends = [self._opened.get(broker, ()), self._failed.get(broker, ())]
                     reached = any(self.within(at_ms, ended_ms, dialled_ms) for at_ms in ends)
-                if not reached:
-                    missed[kind].append((began_ms, broker))
-        for kind, times in examined.items():
-            about, span = (self.life.node, HEARTBEAT), (rounds[0][2], self.end_ms)
-            more = because(broker for _, broker in missed[kind])
-            yield of_many(about, kind, span, _ROUNDS[kind], times, sorted(at for at, _ in missed[kind]), more=more)
+                yield kind, Done(began_ms, reached, broker)
 
     def _rounds(self) -> Iterator[tuple[str, float, float, float]]:
         """Each round of heartbeats: which rule asks for it, since when a route must have named a broker before, when
@@ -277,8 +266,5 @@ class Members(Process):
         runs = sorted((*self.rows("timed_out"), *self.rows("channel")), key=lambda run: run.ended_ms)
         return self._by_peer(run for run in runs if run.row.event == "timed_out" or run.row.f != "open")
 
-    def _by_peer(self, runs: Iterable[Run]) -> Mapping[str, Sequence[float]]:
-        found: dict[str, list[float]] = defaultdict(list)
-        for run in runs:
-            found[self.world.owners.get(run.row.address or "", "")].append(run.ended_ms)
-        return found
+    def _by_peer(self, runs: Iterable[Run]) -> Mapping[str, list[float]]:
+        return grouped((self.world.owners.get(run.row.address or "", ""), run.ended_ms) for run in runs)

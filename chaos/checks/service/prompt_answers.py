@@ -37,13 +37,12 @@ from ...oracle.recorded import PROXIES
 from ...oracle.slaves import slaves_of
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Group, Needs, Reads, Section
+from ..check import Check, Group, Needs, Section
 from ..findings import Rule, finding, rounded, verdict_of
-from ..plain.latencies import DELAYED, delivery_times, send_times, timed_of
+from ..plain.latencies import DELAYED, STEPS, Timed, Who, delivery_times, send_times, timed_of
 from ..plain.part import Gathering
 from ..record.control import Control
 from ..record.lateness import Lateness
-from ..record.timed import STEPS, Timed, Who
 from ..tolerance import Tolerance, tolerance
 
 NAME = "prompt_answers"
@@ -192,7 +191,6 @@ CHECK = Check(
     section=Section.OPERATIONS,
     is_of_the_whole=True,
     needs=(Needs.WIRE,),
-    reads=Reads.OPERATIONS,
     gather=gather,
     readings=(SENDS, DELIVERY),
     judge=judge,

@@ -15,12 +15,11 @@ from ...oracle.reach import moments
 from ...oracle.recorded import stall_ms
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Group, Needs, Reads, Section
+from ..check import Check, Group, Needs, Section
 from ..findings import finding, verdict_of, wrong_or_late
 from ..plain.slots import SLOTS, slots_of
 from ..record.recoveries import NAMES, Recovery, measured, recoveries
 from ..record.slots import Slots, of_clients
-from ..tolerance import Tolerance, tolerance
 
 NAME = "recovery_time"
 
@@ -30,12 +29,9 @@ def judge(seen: Slots, world: World) -> Verdict:
     found_moments = moments(world)
     if not found_moments:
         return Verdict.nothing_examined(NAME, "there was no fault, so there is nothing to recover from")
-    found = recoveries(world, found_moments, of_clients(seen.slots, world), seen.edges)
+    found = [*recoveries(world, found_moments, of_clients(seen.slots, world), seen.edges)]
     judged = [recovery for recovery in found if recovery.judged]
-    servers = [node.name for node in world.of_kind("name_server", "broker")]
-    late = (((one.client, *servers), one.moment.at_ms, min(one.due_ms, one.until_ms)) for one in judged)
-    lags = zip(judged, seen.lateness.largest_of_each(world, late), strict=True)
-    findings = [_finding(one, tolerance(world.timers, lag_ms, one.bound.timers), seen, world) for one, lag_ms in lags]
+    findings = [_finding(one, seen, world) for one in judged]
     nothing = "after no begin or end of a fault was there time enough to judge a client"
     noun = "recoveries took longer than allowed"
     return verdict_of(NAME, findings, measured=measured(found), nothing=nothing, noun=noun)
@@ -49,7 +45,6 @@ CHECK = Check(
     is_of_the_whole=True,
     despite_stalls=True,
     needs=(Needs.MESSAGES,),
-    reads=Reads.OPERATIONS,
     gather=slots_of,
     readings=(SLOTS,),
     judge=judge,
@@ -80,18 +75,21 @@ def _missed_ms(recovery: Recovery, until_ms: float, seen: Slots, world: World) -
     return world.timers.P_ms * sum(one.start_ms < until_ms and one.end_ms > recovery.moment.at_ms for one in stood)
 
 
-def _finding(recovery: Recovery, tolerance_: Tolerance, seen: Slots, world: World) -> Finding:
+def _finding(recovery: Recovery, seen: Slots, world: World) -> Finding:
+    nodes = recovery.client, *(node.name for node in world.of_kind("name_server", "broker"))
+    span = recovery.moment.at_ms, min(recovery.due_ms, recovery.until_ms)
+    allowed = seen.lateness.tolerance(world, nodes, *span, recovery.bound.timers)
     success_ms = recovery.until_ms if recovery.after_ms is None else recovery.moment.at_ms + recovery.after_ms
     over_ms = recovery.over_ms
-    may_be_ms = tolerance_.unknown_up_to_ms + _missed_ms(recovery, success_ms, seen, world)
-    is_unsure = tolerance_.unknown_up_to_ms < over_ms <= may_be_ms
+    may_be_ms = allowed.unknown_up_to_ms + _missed_ms(recovery, success_ms, seen, world)
+    is_unsure = allowed.unknown_up_to_ms < over_ms <= may_be_ms
     return finding(
         recovery.client,
         f"first good {NAMES[recovery.operation]}",
         (recovery.due_ms, max(recovery.due_ms, recovery.until_ms)),
         recovery.bound,
         out=(recovery.due_ms, success_ms) if over_ms else None,
-        tolerance=tolerance_,
+        tolerance=allowed,
         measured_ms=success_ms - recovery.moment.at_ms if over_ms else recovery.after_ms,
         over_ms=over_ms,
         after=f"{recovery.moment.fault_id} {recovery.moment.phase}",

@@ -12,11 +12,11 @@ For how long is oracle/time_outs.py.
 
 import math
 from bisect import bisect_left
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from ....remoting.codes import RequestCode
 from ...oracle.client_profiles import Outcome
+from ...oracle.intervals import grouped
 from ...oracle.time_outs import (
     CONNECT,
     PULL_CALL_MS,
@@ -30,7 +30,7 @@ from ...oracle.time_outs import (
 )
 from ...oracle.timers import Act
 from ...verdict import Finding
-from ..findings import because, of_many
+from ..findings import Done
 from ..record.lateness import may_time_out
 from ..record.timer_acts import Process, Run
 
@@ -46,42 +46,36 @@ class Waits(Process):
     """The waits of one process."""
 
     def findings(self) -> Iterator[Finding]:
-        for what, acts in self._time_outs().items():
+        for what, acts in grouped(self._time_outs()).items():
             row = "NettyRemotingClient: a call ends by its time-out, a send by sendMsgTimeout"
             yield from self.finding(f"{what} {TIME_OUT}", "times out when set", row, acts)
         if self.kind in ("producer", "consumer"):
             if self.timers.Z:
                 row = "NettyRemotingClient: a call that times out closes its channel (clientCloseSocketIfTimeout)"
                 yield from self.finding(CHANNEL, "closes channels of time-outs", row, self._closes())
-            yield from self._waited_on()
-            yield from self._unanswered()
+            row = "NettyRemotingAbstract.failFast: a call ends when its channel does"
+            yield from self.done("call", "ends with its channel", row, self._waited_on())
+            row = "PullRequestHoldService: a pull is answered at the first check after suspendTimeoutMillis"
+            yield from self.of_brokers("answers pulls", row, self._unanswered())
         row = "DefaultMQPushConsumerImpl: the next pull is put off"
-        for why, acts in self._pull_delays().items():
+        for why, acts in grouped(self._pull_delays()).items():
             yield from self.finding(f"{PULL_DELAY}: {why}", "lasts as long as set", row, acts)
 
-    def _waited_on(self) -> Iterator[Finding]:
-        """The calls that ran out although their channel had ended before: of a send its last try; of a look-up nobody
-        knows which of its tries had the channel."""
+    def _waited_on(self) -> Iterator[Done]:
+        """The calls that ran out; wrong is that although their channel had ended before: of a send its last try; of a
+        look-up nobody knows which of its tries had the channel."""
         near_ms, ends = self.timers.delivery_ms, self._channels("close")
-        examined, wrong = 0, list[tuple[float, str]]()
         for run in self.rows("timed_out"):
             what, to_ms = str(run.row.f), run.ended_ms - near_ms
             from_ms = run.ended_ms - run.value.get("attempt_ms", run.ended_ms - run.began_ms) + near_ms
-            if what in (CONNECT, _LOOK_UP) or self.held(from_ms, to_ms):
-                continue
-            examined += 1
-            if from_ms < to_ms and self.within(ends[run.row.address or ""], from_ms, to_ms):
-                wrong.append((run.ended_ms, self.world.owners.get(run.row.address or "", "")))
-        if examined:
-            about, span = (self.life.node, "call"), (self.start_ms, self.end_ms)
-            row = "NettyRemotingAbstract.failFast: a call ends when its channel does"
-            more = because(broker for _, broker in wrong)
-            yield of_many(about, "ends with its channel", span, row, examined, [at for at, _ in wrong], more=more)
+            if what not in (CONNECT, _LOOK_UP) and not self.held(from_ms, to_ms):
+                address = run.row.address or ""
+                is_ended = from_ms < to_ms and self.within(ends.get(address, ()), from_ms, to_ms)
+                yield Done(run.ended_ms, not is_ended, self.world.owners.get(address, ""))
 
-    def _unanswered(self) -> Iterator[Finding]:
-        """Of each broker of ours the pulls that ran out although nothing kept their answers: a broker holds a pull for
-        as long as the pull asks, and until its next check, which is shorter."""
-        told: dict[str, list[tuple[float, bool]]] = defaultdict(list)
+    def _unanswered(self) -> Iterator[tuple[str, Done]]:
+        """Brokers of ours, and the pulls that ran out there; wrong is that although nothing kept their answers: a
+        broker holds a pull for as long as the pull asks, and until its next check, which is shorter."""
         ours = {one.name for one in self.world.ours("broker", "slave") if not self.world.clocks.get(one.name)}
         for run in self.rows("timed_out"):
             broker = self.world.owners.get(run.row.address or "", "")
@@ -91,31 +85,21 @@ class Waits(Process):
             lag_ms = self.control.lateness.largest(self.world, (self.life.node, broker), run.began_ms, run.ended_ms)
             is_kept = self.held(run.began_ms, run.ended_ms) or self.troubles.between(broker, run.began_ms, run.ended_ms)
             is_late = lag_ms is None or may_time_out(self.timers, lag_ms, check_period(self.world, broker).ms)
-            told[broker].append((run.ended_ms, is_kept or is_late))
-        row = "PullRequestHoldService: a pull is answered at the first check after suspendTimeoutMillis"
-        for broker, of in told.items():
-            wrong, span = [at_ms for at_ms, is_right in of if not is_right], (of[0][0], of[-1][0])
-            yield of_many((broker, self.life.node), "answers pulls", span, row, len(of), wrong)
+            yield broker, Done(run.ended_ms, is_kept or is_late)
 
     def _channels(self, f: str) -> Mapping[str, list[float]]:
         """Address → when this process opened, or lost, a channel to it."""
-        found: dict[str, list[float]] = defaultdict(list)
-        for run in self.rows("channel"):
-            if run.row.f == f:
-                found[run.row.address or ""].append(run.ended_ms)
-        return found
+        return grouped((run.row.address or "", run.ended_ms) for run in self.rows("channel") if run.row.f == f)
 
     # -- time-outs
 
-    def _time_outs(self) -> Mapping[str, list[Act]]:
-        found: dict[str, list[Act]] = defaultdict(list)
+    def _time_outs(self) -> Iterator[tuple[str, Act]]:
         for run in self.rows("timed_out"):
             what = str(run.row.f)
             wait = time_out(self.world, self.life.node, self.kind, what)
             if wait is not None:
                 other = self._capped(run, wait.ms) if what == SEND else self._at_each_entry(run, wait)
-                found[what].append(other or self.wait(run.began_ms, run.ended_ms, wait.ms, wait.symbol))
-        return found
+                yield what, other or self.wait(run.began_ms, run.ended_ms, wait.ms, wait.symbol)
 
     def _at_each_entry(self, run: Run, wait: Wait) -> Act | None:
         """A look-up of a client whose language asks the next entry of its list, and waits anew, where one is silent."""
@@ -138,26 +122,26 @@ class Waits(Process):
 
     def _closes(self) -> Iterator[Act]:
         """From the end of each call that ran out until the channel that it waited on was closed."""
-        near_ms, opened, closed = self.timers.delivery_ms, self._channels("open"), self._channels("close")
+        near_ms, channels = self.timers.delivery_ms, [self._channels(f) for f in ("open", "close")]
         for run in self.rows("timed_out"):
-            what, address, at_ms = str(run.row.f), run.row.address or "", run.ended_ms
+            what, at_ms = str(run.row.f), run.ended_ms
+            opened, closed = (of.get(run.row.address or "", []) for of in channels)
             if what in (CONNECT, _ASYNC) or time_out(self.world, self.life.node, self.kind, what) is None:
                 continue
-            if self.within(opened[address], at_ms - _SPARED_MS - near_ms, at_ms):
+            if self.within(opened, at_ms - _SPARED_MS - near_ms, at_ms):
                 continue
-            if self.within(closed[address], run.began_ms, at_ms - near_ms):
+            if self.within(closed, run.began_ms, at_ms - near_ms):
                 continue  # it had ended before
-            at = bisect_left(closed[address], at_ms - near_ms)
-            if at < len(closed[address]):
-                yield self.wait(at_ms, max(at_ms, closed[address][at]), 0.0, "at once")._replace(earliest_ms=None)
+            at = bisect_left(closed, at_ms - near_ms)
+            if at < len(closed):
+                yield self.wait(at_ms, max(at_ms, closed[at]), 0.0, "at once")._replace(earliest_ms=None)
             elif self.end_ms > at_ms + near_ms:
                 missing = self.wait(at_ms, self.end_ms, 0.0, "at once")
                 yield missing._replace(earliest_ms=None, missing=True)
 
     # -- pulls
 
-    def _pull_delays(self) -> Mapping[str, list[Act]]:
-        found: dict[str, list[Act]] = defaultdict(list)
+    def _pull_delays(self) -> Iterator[tuple[str, Act]]:
         for run in self.rows("pull_delayed"):
             why, about = str(run.row.f), run.value
             wait = pull_delay(self.world, self.life.node, why)
@@ -166,8 +150,7 @@ class Waits(Process):
             longest = self.wait(run.began_ms, run.ended_ms, wait.ms, wait.symbol)
             times, shortest_ms = about.get("times", 1), about.get("shortest_ms", longest.measured_ms)
             since_ms = run.ended_ms - times * longest.measured_ms
-            found[why].append(longest._replace(since_ms=since_ms))
+            yield why, longest._replace(since_ms=since_ms)
             if times > 1:
                 began_ms = run.ended_ms - shortest_ms
-                found[why].append(Act(began_ms, shortest_ms, wait.ms, math.inf, wait.symbol, since_ms=since_ms))
-        return found
+                yield why, Act(began_ms, shortest_ms, wait.ms, math.inf, wait.symbol, since_ms=since_ms)

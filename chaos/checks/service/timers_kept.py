@@ -6,11 +6,11 @@ timed_waits.py, held_pulls.py, group_members.py, group_answers.py, isolations.py
 a client do: unasked_acts.py. What it says of itself: told_brokers.py.
 """
 
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 
 from ...oracle import name_server
+from ...oracle.intervals import grouped
 from ...oracle.recorded import OURS, Life
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
@@ -75,10 +75,8 @@ def _of_process(control: Control, world: World, life: Life, kind: str) -> Iterat
 
 def _untold(world: World) -> dict[str, str]:
     """The nodes whose timers nobody sees, by who made them."""
-    made: dict[str, list[str]] = defaultdict(list)
-    for node in world.of_kind(*_KINDS):
-        if node.implementation != OURS and not node.is_under_test:
-            made[node.implementation].append(node.name)
+    others = (n for n in world.of_kind(*_KINDS) if n.implementation != OURS and not n.is_under_test)
+    made = grouped((node.implementation, node.name) for node in others)
     return {f"timers of {', '.join(names)}": f"{by} does not say when they ran" for by, names in made.items()}
 
 

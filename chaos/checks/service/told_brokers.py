@@ -16,33 +16,23 @@ Upstream: `ClientConfig.changeInstanceNameToPID`, `MQClientInstance.prepareHeart
 """
 
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
-from ...oracle.queue_owners import least_asked, node_of_client
+from ...oracle.queue_owners import least_asked
 from ...oracle.time_outs import HEARTBEAT, SUSPEND_MS
 from ...topology import node_of_client_id
 from ...verdict import Finding
-from ..findings import because, of_many
-from ..record.control import Control, Row, once
-from ..record.timer_acts import Process
+from ..findings import Done, because, of_done
+from ..record.control import Row
+from ..record.timer_acts import Process, of_client
 
 PULL = "pull"
 PRODUCER = "PRODUCER"
 _HEARTBEAT = "MQClientInstance.prepareHeartbeatData: a heartbeat "
 _PULL = "DefaultMQPushConsumerImpl.pullMessage: "
 _Said = Mapping[str, Any]
-
-
-@once
-def _of_client(control: Control, event: str) -> Mapping[str, Sequence[Row]]:
-    """Client to such rows of brokers about it."""
-    found: dict[str, list[Row]] = defaultdict(list)
-    for row in control.rows(event):
-        found[node_of_client(row)].append(row)
-    return found
 
 
 class Told(Process):
@@ -57,9 +47,8 @@ class Told(Process):
             own = {run.value.get("client") for run in self.rows("client_id")}
             shared = ((id_, of) for id_, of in clients if id_ in own and node_of_client_id(id_) != node)
             others = because(of for _, of in shared if of != node)
-            wrong = [self.start_ms] if others else []
-            about, span = (node, HEARTBEAT), (self.start_ms, self.end_ms)
-            yield of_many(about, "has its own clientId", span, rule, len(ids), wrong, to_ms=self.end_ms, more=others)
+            done = [Done(self.start_ms, not others), *[Done(self.start_ms, True)] * (len(ids) - 1)]
+            yield from self.done(HEARTBEAT, "has its own clientId", rule, done, to_ms=self.end_ms, more=others)
             rule = _HEARTBEAT + "has the clientId of its process"
             yield from self._said("has its clientId", rule, lambda said: said["client"] in ids, "client")
         rule = _HEARTBEAT + "names every group of the client"
@@ -79,7 +68,8 @@ class Told(Process):
             yield from self._said("names all topics", rule, lambda said: topics <= {*said.get("versions", ())})
             rule = _HEARTBEAT + "has each topic's expression"
             yield from self._said("has its expression", rule, lambda said: "wanted" not in said, "wanted")
-        yield from self._moved()
+        rule = "RebalancePushImpl.messageQueueChanged: a topic's subVersion is set to now"
+        yield from self.done(HEARTBEAT, "has a new subVersion", rule, self._moved())
         messages, rule = int(str(self.world.setting(node, "pullBatchSize"))), _PULL + "pullBatchSize"
         yield from self._said("asks for pullBatchSize", rule, lambda said: said["messages"] == messages, "messages")
         rule = _PULL + "BROKER_SUSPEND_MAX_TIME_MILLIS"
@@ -89,23 +79,20 @@ class Told(Process):
     def _said(self, kind: str, rule: str, is_right: Callable[[_Said], bool], names: str = "") -> Iterator[Finding]:
         """How often brokers were told something; wrong is what is not right, and named by this field."""
         event, what = ("pull_asked", PULL) if rule.startswith(_PULL) else ("client_heartbeat", HEARTBEAT)
-        told = [(row.time_ms, row.decoded or {}) for row in self._told(event)]
-        wrong = {at_ms: said.get(names) for at_ms, said in told if not is_right(said)}
-        if told:
-            about, span = (self.life.node, what), (told[0][0], told[-1][0])
-            more = because(_text(said) for said in wrong.values() if names)
-            to_ms = self.end_ms if what == PULL and told[-1][0] in wrong else None  # its pulls go on so
-            yield of_many(about, kind, span, rule, len(told), [*wrong], to_ms=to_ms, more=more)
+        told = ((row.time_ms, row.decoded or {}) for row in self._told(event))
+        done = [Done(at_ms, is_right(said), _text(said.get(names)) if names else "") for at_ms, said in told]
+        to_ms = self.end_ms if what == PULL and done and not done[-1].is_right else None  # its pulls go on so
+        return of_done((self.life.node, what), kind, rule, done, to_ms=to_ms)
 
     def _told(self, event: str) -> Sequence[Row]:
-        of = _of_client(self.control, event).get(self.life.node, ())
+        of = of_client(self.control, event).get(self.life.node, ())
         return [row for row in of if self.start_ms <= row.time_ms <= self.end_ms]
 
-    def _moved(self) -> Iterator[Finding]:
+    def _moved(self) -> Iterator[Done]:
         """Of each change of its queues of a topic: whether the first heartbeat that was surely made after the change
         has another subVersion of the topic than the last one before it."""
         heard, clocks_ms = self._told("client_heartbeat"), self.timers.clocks_ms or 0.0
-        examined, wrong, wait_ms = 0, list[float](), self.timers.A_ms * len(self.brokers) + self.timers.delivery_ms
+        wait_ms = self.timers.A_ms * len(self.brokers) + self.timers.delivery_ms
         for run in self.rows("assigned"):
             before = bisect_left(heard, run.ended_ms - 1.0 - clocks_ms, key=lambda row: row.time_ms) - 1
             after = bisect_right(heard, run.ended_ms + wait_ms + clocks_ms, key=lambda row: row.time_ms)
@@ -116,13 +103,8 @@ class Told(Process):
                 continue
             versions = ((row.decoded or {}).get("versions") or {} for row in (heard[before], heard[after]))
             was, now = (of.get(run.row.topic) for of in versions)
-            examined += was is not None
-            if was is not None and was == now:
-                wrong.append(at_ms)
-        if examined:
-            about, span = (self.life.node, HEARTBEAT), (self.start_ms, self.end_ms)
-            rule = "RebalancePushImpl.messageQueueChanged: a topic's subVersion is set to now"
-            yield of_many(about, "has a new subVersion", span, rule, examined, wrong)
+            if was is not None:
+                yield Done(at_ms, was != now)
 
 
 def _text(said: object) -> str:

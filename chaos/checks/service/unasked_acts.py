@@ -25,19 +25,20 @@ broker and its link for so long that one of them may still be on its way. Upstre
 
 import math
 from bisect import bisect_left, bisect_right
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from ....remoting.codes import PERM_WRITE, ResponseCode
 from ....remoting.topics import TBW102
+from ...oracle.intervals import grouped
 from ...oracle.quiet import calm
 from ...oracle.recorded import OURS
 from ...oracle.time_outs import HEARTBEAT, POLL, REBALANCE
 from ...topology import is_slave
 from ...verdict import Finding
-from ..findings import at_no_time, because, finding, of_many
+from ..findings import Done, at_no_time, finding
 from ..record.known_brokers import MASTER_ID
 from ..record.timer_acts import LEAVE, Process, Run
 from ..record.turns import client_routes
@@ -55,67 +56,46 @@ class Unasked(Process):
 
     def findings(self) -> Iterator[Finding]:
         row = "MQClientInstance: looks up every topic each P, and at other times a topic without a route"
-        yield from self._told("look-up", "looks up at polls only", row, *self._look_ups())
+        yield from self.done("look-up", "looks up at polls only", row, self._look_ups())
         row = "MQClientInstance.updateTopicRouteInfoFromNameServer: a RemotingException ends the round"
-        yield from self._told(POLL, "stops a poll without an answer", row, *self._cut_short())
+        yield from self.done(POLL, "stops a poll without an answer", row, self._cut_short())
         yield from self._dropped()
         row = "MQClientInstance: cleanOfflineBroker before each heartbeat"
-        yield from self._told("dial", "connects to routed brokers", row, *self._dials())
-        yield from self._told("heartbeat", "heartbeats to routed brokers", row, *self._heartbeats())
+        yield from self.done("dial", "connects to routed brokers", row, self._dials())
+        yield from self.done("heartbeat", "heartbeats to routed brokers", row, self._heartbeats())
         row = "NettyRemotingClient.invokeSync: closes a channel on which a call timed out (clientCloseSocketIfTimeout)"
         kind = "closes after time-outs only" if self.timers.Z else "keeps channels open"
-        yield from self._told("close", kind, row, *self._closes())
+        yield from self.done("close", kind, row, self._closes())
         row = "NettyRemotingClient: IdleStateHandler (clientChannelMaxIdleTimeSeconds)"
-        yield from self._told("close", "closes only idle channels", row, *self._idle_closes())
+        yield from self.done("close", "closes only idle channels", row, self._idle_closes())
         row = "RebalanceImpl: a queue of its share is dropped after pullMaxIdleTime without a pull"
-        yield from self._told(DROP, "drops only lost queues", row, *self._drops())
+        yield from self.done(DROP, "drops only lost queues", row, self._drops())
         if self.kind == "producer":
             row = "MQClientInstance.sendHeartbeatToAllBroker: without a consumer, heartbeats go to masters only"
-            yield from self._told("heartbeat", "heartbeats to masters only", row, *self._at_slaves())
+            yield from self.done("heartbeat", "heartbeats to masters only", row, self._at_slaves())
         elif not self.world.workload.get("broadcasting"):
             row = "RebalanceImpl.rebalanceByTopic: without a list of members, queues stay as they are"
-            yield from self._told(REBALANCE, "shares by listed members", row, *self._shared_out())
+            yield from self.done(REBALANCE, "shares by listed members", row, self._shared_out())
             row = "DefaultMQPushConsumerImpl.shutdown: persistConsumerOffset, then unregisterConsumer"
-            yield from self._told(LEAVE, "unregisters after its queues", row, *self._left())
+            yield from self.done(LEAVE, "unregisters after its queues", row, self._left())
         if self.kind == "consumer" and self._are_all_ours() and self.control.rows("members_changed"):
             row = "DefaultConsumerIdsChangeListener: rebalances when a broker says that the group's members change"
-            yield from self._told(REBALANCE, "woken by a change of members", row, *self._wakings())
+            yield from self.done(REBALANCE, "woken by a change of members", row, self._wakings())
             row = "ConsumerManager: a group is notified only when its members change"
-            for broker, (examined, wrong) in self._notices().items():
-                yield from self._told(NOTICE, "reports changes of members only", row, examined, wrong, of=broker)
-
-    def _told(
-        self,
-        what: str,
-        kind: str,
-        row: str,
-        examined: int,
-        wrong: Sequence[float] | Mapping[float, str],
-        *,
-        of: str = "",
-    ) -> Iterator[Finding]:
-        """`wrong`: when; a mapping says with which broker."""
-        more = because(wrong.values()) if isinstance(wrong, Mapping) else {}
-        if examined:
-            about, span = (of or self.life.node, what), (self.start_ms, self.end_ms)
-            yield of_many(about, kind, span, row, examined, sorted(wrong), more=more)
+            for broker, told in grouped(self._notices()).items():
+                yield from self.done(NOTICE, "reports changes of members only", row, told, of=broker)
 
     def _is_calm(self, from_ms: float, to_ms: float) -> bool:
         return any(one.start_ms <= from_ms and to_ms <= one.end_ms for one in calm(self.world))
 
     # -- look-ups
 
-    def _look_ups(self) -> tuple[int, Sequence[float]]:
-        """How many, and when those began that no poll made, of topics with a route that serves."""
-        examined, wrong, near_ms = 0, list[float](), self.timers.delivery_ms
+    def _look_ups(self) -> Iterator[Done]:
+        """Wrong are those that no poll made, of topics with a route that serves."""
         for number, call in enumerate(self._asked):
-            examined += 1
-            if self._is_polled(call):
-                continue
-            moments = [call.began_ms - near_ms, call.began_ms, *self._waited_ms(number)]
-            if all(self._serves(call.row.topic or "", at_ms) for at_ms in moments) and not self._borrows(call):
-                wrong.append(call.began_ms)
-        return examined, wrong
+            moments = chain([call.began_ms - self.timers.delivery_ms, call.began_ms], self._waited_ms(number))
+            serves = not self._is_polled(call) and all(self._serves(call.row.topic or "", at_ms) for at_ms in moments)
+            yield Done(call.began_ms, not serves or self._borrows(call))
 
     def _waited_ms(self, number: int) -> Iterator[float]:
         """When those look-ups began for whose ends this one may have waited (lockTimeoutMillis): it may have been asked
@@ -172,10 +152,10 @@ class Unasked(Process):
         route = client_routes(self.control).at(*self.process, topic, at_ms)
         return self.addresses([route["brokers"]]) <= told & self.world.owners.keys()
 
-    def _cut_short(self) -> tuple[int, Sequence[float]]:
-        """How many polls had no answer to their first look-up, and when those began that asked for more. A client that
-        has no route of a topic asks for it between its polls, too, so there nobody knows whose look-up it is."""
-        calls, examined, wrong = self.rows("name_server_call"), 0, list[float]()
+    def _cut_short(self) -> Iterator[Done]:
+        """Polls that had no answer to their first look-up; wrong are those that asked for more. A client that has no
+        route of a topic asks for it between its polls, too, so there nobody knows whose look-up it is."""
+        calls = self.rows("name_server_call")
         before, seqs = 0, [call.row.seq for call in calls]
         for poll in self.runs_of(POLL):
             first_ms = poll.began_ms - self.timers.at_once_ms
@@ -184,12 +164,8 @@ class Unasked(Process):
             here = [call for call in calls[before:until] if call.began_ms >= first_ms]
             before = until
             asked = {call.row.topic or "" for call in here} - {TBW102}
-            if not asked or here[0].row.code is not None or not all(self._serves(one, first_ms) for one in asked):
-                continue
-            examined += 1
-            if len(here) > 1:
-                wrong.append(poll.began_ms)
-        return examined, wrong
+            if asked and here[0].row.code is None and all(self._serves(one, first_ms) for one in asked):
+                yield Done(poll.began_ms, len(here) == 1)
 
     def _borrows(self, call: Run) -> bool:
         """Whether it is asked in the place of a topic that was just not found, or whose look-up gave up waiting for its
@@ -232,67 +208,56 @@ class Unasked(Process):
 
     # -- dials
 
-    def _dials(self) -> tuple[int, Mapping[float, str]]:
-        """How many of brokers, and when those ended whose broker it had forgotten by then: a round of heartbeats that a
-        rebalance had begun before may go on meanwhile, C longer for each broker that does not answer."""
-        examined, wrong, under_way_ms = 0, dict[float, str](), self.timers.C_ms * len(self.brokers)
+    def _dials(self) -> Iterator[Done]:
+        """Those of brokers; wrong where it had forgotten the broker by then: a round of heartbeats that a rebalance had
+        begun before may go on meanwhile, C longer for each broker that does not answer."""
+        under_way_ms = self.timers.C_ms * len(self.brokers) + self.timers.delivery_ms
         for run in self.rows("channel"):
             address = run.row.address or ""
             if run.row.f not in _DIALS or address not in self.named:
                 continue
             began_ms = run.ended_ms - (self.timers.C_ms if run.row.f == "connect_failed" else self.timers.delivery_ms)
-            if self.held(self._named_until(address, run.ended_ms), run.ended_ms):
-                continue
-            examined += 1
-            forgotten_ms = self._forgotten_ms(address, run.ended_ms)
-            if forgotten_ms is not None and forgotten_ms + under_way_ms + self.timers.delivery_ms < began_ms:
-                wrong[run.ended_ms] = self.world.owners.get(address, address)
-        return examined, wrong
+            if not self.held(self._named_until(address, run.ended_ms), run.ended_ms):
+                forgotten_ms = self._forgotten_ms(address, run.ended_ms)
+                owner = self.world.owners.get(address, address)
+                yield Done(run.ended_ms, forgotten_ms + under_way_ms >= began_ms, owner)
 
-    def _closes(self) -> tuple[int, Mapping[float, str]]:
-        """How many channels to brokers ended, and when this client closed those on which no call had run out."""
-        near_ms, waits = self.timers.delivery_ms, defaultdict[str, list[float]](list)
+    def _closes(self) -> Iterator[Done]:
+        """Ends of channels to brokers; wrong are those that this client closed, and on which no call had run out."""
+        near_ms, waits = self.timers.delivery_ms, dict[str, list[float]]()
         before_ms = near_ms + self.timers.lateness_cap_ms  # a busy process closes it later
-        for run in self.rows("timed_out") if self.timers.Z else ():
-            waits[run.row.address or ""].append(run.ended_ms)
-        examined, wrong = 0, dict[float, str]()
+        if self.timers.Z:
+            waits = grouped((run.row.address or "", run.ended_ms) for run in self.rows("timed_out"))
         for run in self.rows("channel"):
             address, at_ms = run.row.address or "", run.ended_ms
             broker = self.world.owners.get(address)
             if run.row.f != "close" or broker not in self.brokers or not self.start_ms <= at_ms <= self.end_ms:
                 continue  # a client whose start failed closes its channels, and is made anew
-            if self.held(at_ms - near_ms, at_ms + near_ms):
-                continue
-            examined += 1
-            is_own = run.value.get("reason") == _CLOSED_BY_ITSELF
-            if is_own and not self.within(waits[address], at_ms - before_ms, at_ms + near_ms):
-                wrong[at_ms] = broker
-        return examined, wrong
+            if not self.held(at_ms - near_ms, at_ms + near_ms):
+                is_own = run.value.get("reason") == _CLOSED_BY_ITSELF
+                ran_out = self.within(waits.get(address, ()), at_ms - before_ms, at_ms + near_ms)
+                yield Done(at_ms, not is_own or ran_out, broker)
 
-    def _idle_closes(self) -> tuple[int, Mapping[float, str]]:
-        """How many channels to brokers this client closed as idle, and when it closed those on which a heartbeat had
-        come, or which it had opened, within the time that a channel may be idle."""
+    def _idle_closes(self) -> Iterator[Done]:
+        """Channels to brokers that this client closed as idle; wrong are those on which a heartbeat had come, or which
+        it had opened, within the time that a channel may be idle."""
         near_ms, opened = self.timers.delivery_ms, dict[str, float]()
         idle_ms = 1000.0 * float(str(self.world.setting(self.life.node, "clientChannelMaxIdleTimeSeconds")))
-        examined, wrong = 0, dict[float, str]()
         for run in self.rows("channel"):
             address, at_ms = run.row.address or "", run.ended_ms
             broker = self.world.owners.get(address, "")
             if run.row.f == "open":
                 opened[address] = at_ms
             elif run.value.get("reason") == _IDLE and broker in self.brokers and address in opened:
-                examined += 1
                 heard = self.at_brokers("client_heartbeat").get(broker, ())
                 used_ms = max([opened[address], *heard[: bisect_right(heard, at_ms)][-1:]])
                 is_early = at_ms - used_ms < idle_ms - 1000.0 - near_ms
-                if is_early and not self.held(used_ms, at_ms) and not self.troubles.between(broker, used_ms, at_ms):
-                    wrong[at_ms] = broker
-        return examined, wrong
+                is_hit = self.held(used_ms, at_ms) or self.troubles.between(broker, used_ms, at_ms)
+                yield Done(at_ms, is_hit or not is_early, broker)
 
-    def _heartbeats(self) -> tuple[int, Mapping[float, str]]:
-        """How many brokers say that they had, and when those came whose broker it had forgotten by then: a round that a
-        rebalance had begun before may go on meanwhile, A longer for each broker that hangs."""
-        examined, wrong = 0, dict[float, str]()
+    def _heartbeats(self) -> Iterator[Done]:
+        """Those that brokers say they had; wrong where it had forgotten the broker by then: a round that a rebalance
+        had begun before may go on meanwhile, A longer for each broker that hangs."""
         under_way_ms = self.timers.A_ms * len(self.brokers) + self.timers.delivery_ms
         heard = self.at_brokers("client_heartbeat")
         for broker, at_ms in ((broker, at_ms) for broker, times in heard.items() for at_ms in times):
@@ -301,24 +266,17 @@ class Unasked(Process):
                 continue
             by_ms = at_ms + (self.timers.clocks_ms or 0.0)  # of the client's clock
             until_ms = self._named_until(address, by_ms)
-            if self.held(until_ms, at_ms) or self._may_be_late(broker, until_ms, at_ms):
-                continue
-            examined += 1
-            forgotten_ms = self._forgotten_ms(address, by_ms)
-            if forgotten_ms is not None and forgotten_ms + under_way_ms < at_ms:
-                wrong[at_ms] = broker
-        return examined, wrong
+            if not self.held(until_ms, at_ms) and not self._may_be_late(broker, until_ms, at_ms):
+                yield Done(at_ms, self._forgotten_ms(address, by_ms) + under_way_ms >= at_ms, broker)
 
-    def _at_slaves(self) -> tuple[int, Sequence[float]]:
-        """How many heartbeats brokers say that they had, and when slaves had some that no route named as master."""
-        examined, wrong, within_ms = 0, list[float](), 2 * self.timers.H_ms
+    def _at_slaves(self) -> Iterator[Done]:
+        """Heartbeats that brokers say they had; wrong are those at slaves that no route named as master."""
+        within_ms = 2 * self.timers.H_ms
         for broker, times in self.at_brokers("client_heartbeat").items():
             for at_ms in (one for one in times if self.life.start_ms <= one < self.end_ms):
                 spans = self._masters.get(self.world.address_at(broker, at_ms) or "", ())
-                examined += 1
-                if is_slave(broker) and not any(start <= at_ms and at_ms - within_ms <= end for start, end in spans):
-                    wrong.append(at_ms)
-        return examined, sorted(wrong)
+                is_named = any(start <= at_ms and at_ms - within_ms <= end for start, end in spans)
+                yield Done(at_ms, is_named or not is_slave(broker))
 
     @cached_property
     def _masters(self) -> Mapping[str, Sequence[tuple[float, float]]]:
@@ -330,10 +288,10 @@ class Unasked(Process):
         faults = (*self.world.link_faults(self.life.node, broker), *self.world.process_faults(broker))
         return any(fault.overlaps(from_ms - 2 * self.timers.H_ms, to_ms) for fault in faults)
 
-    def _forgotten_ms(self, address: str, by_ms: float) -> float | None:
-        """When the first heartbeat round began after the last route that named the broker; None: in none by then."""
+    def _forgotten_ms(self, address: str, by_ms: float) -> float:
+        """When the first heartbeat round began after the last route that named the broker; inf: none did by then."""
         at = bisect_left(self._rounds, self._named_until(address, by_ms) + self.timers.delivery_ms)
-        return self._rounds[at] if at < len(self._rounds) and self._rounds[at] <= by_ms else None
+        return self._rounds[at] if at < len(self._rounds) and self._rounds[at] <= by_ms else math.inf
 
     def _named_until(self, address: str, by_ms: float) -> float:
         return next((end for start, end in reversed(self.named[address]) if start <= by_ms), by_ms)
@@ -344,84 +302,68 @@ class Unasked(Process):
 
     # -- rebalances
 
-    def _drops(self) -> tuple[int, Sequence[float]]:
-        """How many while nothing kept it from pulling, and when it took such a queue again in the same rebalance, which
-        a row `assigned` ends. A queue whose offset was wrong is dropped by its pull."""
+    def _drops(self) -> Iterator[Done]:
+        """Those while nothing kept it from pulling; wrong where it took the queue again in the same rebalance, which a
+        row `assigned` ends. A queue whose offset was wrong is dropped by its pull."""
         events = ("queue_dropped", "queue_taken", "assigned", "pull_delayed")
         rows = sorted((run.row for event in events for run in self.rows(event)), key=lambda row: row.seq)
-        examined, wrong, dropped = 0, list[float](), dict[tuple[str | None, ...], float]()
-        moved = set[tuple[str | None, ...]]()
+        dropped, moved = dict[tuple[str | None, ...], float](), set[tuple[str | None, ...]]()
         for row in rows:
             queue = row.topic, row.broker_name, str(row.queue_id)
             if row.event == "pull_delayed" and row.f == "illegal_offset":
                 moved.add(queue)
             elif row.event == "queue_dropped" and queue not in moved:
                 if self._is_calm(row.time_ms - _IDLE_MS, row.time_ms):
-                    examined, dropped[queue] = examined + 1, row.time_ms
+                    dropped[queue] = row.time_ms
             elif row.event == "queue_taken" and queue in dropped:
-                wrong.append(dropped.pop(queue))
+                yield Done(dropped.pop(queue), False)
             elif row.event == "assigned":
-                dropped = {queue: at_ms for queue, at_ms in dropped.items() if queue[0] != row.topic}
-        return examined, wrong
+                yield from (Done(dropped.pop(queue), True) for queue in [*dropped] if queue[0] == row.topic)
+        yield from (Done(at_ms, True) for at_ms in dropped.values())
 
-    def _shared_out(self) -> tuple[int, Sequence[float]]:
-        """How many topics its rounds shared out, and when rounds ended that shared one for which no list had come."""
-        lists, taken = defaultdict[str, list[float]](list), self.rows("queue_taken")
-        for run in self.rows("members_listed"):
-            lists[run.row.topic or ""].append(run.ended_ms)
-        examined, wrong, before = 0, list[float](), -1
+    def _shared_out(self) -> Iterator[Done]:
+        """Topics that its rounds shared out; wrong are those for which no list had come."""
+        lists = grouped((run.row.topic or "", run.ended_ms) for run in self.rows("members_listed"))
+        taken, before = self.rows("queue_taken"), -1
         for run in self.runs_of(REBALANCE):
             # by the order of its rows, too: a round that was due meanwhile begins as the one before it ends
             here = (one for one in taken if run.began_ms <= one.ended_ms and before < one.row.seq < run.row.seq)
             topics, before = {one.row.topic or "" for one in here}, run.row.seq
             for topic in topics.union(run.value.get("shared") or ()):
-                examined += 1
-                if not self.within(lists[topic], run.began_ms - self.timers.delivery_ms, run.ended_ms):
-                    wrong.append(run.ended_ms)
-        return examined, wrong
+                came = self.within(lists.get(topic, ()), run.began_ms - self.timers.delivery_ms, run.ended_ms)
+                yield Done(run.ended_ms, came)
 
-    def _left(self) -> tuple[int, Sequence[float]]:
-        """How many queues it held as it unregistered, or gave up before, and when it gave up those, with a commit."""
+    def _left(self) -> Iterator[Done]:
+        """When it gave up each queue, with a commit; wrong are those that it still held as it unregistered."""
         left = [run.ended_ms for run in self.rows("unregistered")]
         dropped = {run.row.op_id: run.ended_ms for run in self.rows("queue_dropped")}
-        held = [(run.ended_ms, dropped.get(run.row.op_id, self.end_ms)) for run in self.rows("queue_taken")]
-        return (len(held), sorted(to for since, to in held if since < left[0] < to)) if left else (0, ())
+        for run in self.rows("queue_taken") if left else ():
+            given_up_ms = dropped.get(run.row.op_id, self.end_ms)
+            yield Done(given_up_ms, not run.ended_ms < left[0] < given_up_ms)
 
     def _are_all_ours(self) -> bool:
         """Whether every broker is of ours, and nobody is there but the run's own clients."""
         nodes = self.world.of_kind("broker", "slave", "consumer")
         return self.world.run.get("scenario") != "up" and all(node.implementation == OURS for node in nodes)
 
-    def _wakings(self) -> tuple[int, Sequence[float]]:
-        """How many rounds somebody woke it for, and when those began before which no broker had told it, since the one
-        before, that the members of its group changed."""
+    def _wakings(self) -> Iterator[Done]:
+        """Rounds that somebody woke it for; wrong are those before which no broker had told it, since the one before,
+        that the members of its group changed."""
         rounds, told = self.runs_of(REBALANCE), [run.ended_ms for run in self.rows("members_changed")]
         slack_ms = self.timers.delivery_ms + self.timers.lateness_cap_ms
-        examined, wrong = 0, list[float]()
         for before, run in pairwise(rounds):
-            if not run.value.get("woken") or not self._is_calm(before.began_ms - slack_ms, run.began_ms):
-                continue
-            examined += 1
-            at = bisect_left(told, before.began_ms - slack_ms)
-            if at == len(told) or told[at] > run.began_ms + slack_ms:
-                wrong.append(run.began_ms)
-        return examined, wrong
+            if run.value.get("woken") and self._is_calm(before.began_ms - slack_ms, run.began_ms):
+                at = bisect_left(told, before.began_ms - slack_ms)
+                yield Done(run.began_ms, at < len(told) and told[at] <= run.began_ms + slack_ms)
 
-    def _notices(self) -> Mapping[str, tuple[int, Sequence[float]]]:
-        """By broker: how often it told this process that its group's members changed, and when although they had not:
+    def _notices(self) -> Iterator[tuple[str, Done]]:
+        """Broker, and when it told this process that its group's members changed; wrong is that although they had not:
         nothing had changed so shortly before that this may be on its way."""
-        found: dict[str, tuple[int, list[float]]] = defaultdict(lambda: (0, []))
-        near_ms, changes_at = self.timers.delivery_ms + self.timers.A_ms, defaultdict[str, list[float]](list)
-        for row in changes_of(self.control, frozenset(self.world.members_of(self.life.node))):
-            changes_at[row.node].append(row.time_ms)
+        near_ms, members = self.timers.delivery_ms + self.timers.A_ms, frozenset(self.world.members_of(self.life.node))
+        changes_at = grouped((row.node, row.time_ms) for row in changes_of(self.control, members))
         for run in self.rows("members_changed"):
             broker, at_ms = self.world.owners.get(run.row.address or "", ""), run.ended_ms
             disturbed = self.troubles.between(broker, at_ms - near_ms, at_ms) or self.held(at_ms - near_ms, at_ms)
             is_last = at_ms + near_ms >= self.end_ms  # the broker may not live to record the change
-            if not broker or disturbed or is_last:
-                continue
-            examined, wrong = found[broker]
-            if not self.within(changes_at[broker], at_ms - near_ms, at_ms + near_ms):
-                wrong.append(at_ms)
-            found[broker] = examined + 1, wrong
-        return found
+            if broker and not disturbed and not is_last:
+                yield broker, Done(at_ms, self.within(changes_at.get(broker, ()), at_ms - near_ms, at_ms + near_ms))

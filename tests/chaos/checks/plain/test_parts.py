@@ -35,11 +35,6 @@ def test_no_rows_give_facts_that_add_nothing() -> None:
         assert reading.of(nothing, seen).plus(facts) == facts.plus(reading.of(nothing, seen)) == facts
 
 
-def test_a_check_that_reads_traffic_says_what_it_counts() -> None:
-    counting = {name for name, check in CHECKS.items() if check.readings}
-    assert counting == {name for name, check in CHECKS.items() if check.reads != "control"}
-
-
 def test_rows_have_one_number_where_they_agree_in_every_column() -> None:
     values = [*product(("a", "b", None), (0, 1, None), ("x", None))] * 2
     random.Random(1).shuffle(values)

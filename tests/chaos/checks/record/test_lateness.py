@@ -13,7 +13,7 @@ from tests.chaos.builder import HistoryBuilder, address_of
 def lateness(builder: HistoryBuilder, until_ms: float = 20_000) -> list[float | None]:
     """Of ns-0 and of ns-1, from 10 s on."""
     control, world = builder.facts()
-    return control.lateness.largest_of_each(world, [([node], 10_000, until_ms) for node in ("ns-0", "ns-1")])
+    return [control.lateness.largest(world, [node], 10_000, until_ms) for node in ("ns-0", "ns-1")]
 
 
 def test_the_proxies_lateness_counts_for_every_node_that_measured_its_own() -> None:

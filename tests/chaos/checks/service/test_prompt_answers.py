@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nemesrv.chaos.checks.plain.latencies import timed_of
-from nemesrv.chaos.checks.record.timed import Who
+from nemesrv.chaos.checks.plain.latencies import Who, timed_of
 from nemesrv.chaos.checks.service.prompt_answers import CHECK, Times, bound_ms, judge, of_name_servers, sends, shared
 from nemesrv.chaos.oracle.quiet import settle_ms
 from nemesrv.chaos.verdict import Validity, Verdict
