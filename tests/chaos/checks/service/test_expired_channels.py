@@ -57,8 +57,14 @@ def test_a_client_whose_channel_ended_expires_only_if_it_was_heard_there_again(
 
 @pytest.mark.parametrize(
     ("ended_s", "fault", "wrong"),
-    [(60, None, [("ns-0", 1)]), (175, None, []), (60, "cut", []), (150, None, [("ns-0", 1)]), (170, "unread", [])],
-    ids=["in-use", "idle", "cut", "in-use-by-its-last-look-up", "a-look-up-meets-the-close"],
+    [
+        pytest.param(60, None, [("ns-0", 1)], id="in-use"),
+        pytest.param(175, None, [], id="idle"),
+        pytest.param(60, "cut", [], id="cut"),
+        pytest.param(54.99, "cut", [], id="cut-just-before-the-cut-was-recorded"),
+        pytest.param(150, None, [("ns-0", 1)], id="in-use-by-its-last-look-up"),
+        pytest.param(170, "unread", [], id="a-look-up-meets-the-close"),
+    ],
 )
 def test_a_name_server_closes_no_channel_of_a_client_before_it_was_idle(
     ended_s: float, fault: str | None, wrong: list[tuple[str, int]]
