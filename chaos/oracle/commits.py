@@ -92,8 +92,9 @@ class CommitRules:
         return max(held, key=lambda h: (h.end_ms > at_ms, h.start_ms)).node if held else ""
 
     def may_be_unrecorded(self, node: str, at_ms: float, lag_ms: float) -> bool:
-        """Whether what this node did at this moment may be missing: it was killed within the time that rows wait."""
-        buffered_ms = BUFFERED_MS * self.world.timers.time_scale + lag_ms
+        """Whether what this node did at this moment may be missing: it was killed within the time that rows wait, and
+        as late as any timer may fire."""
+        buffered_ms = BUFFERED_MS * self.world.timers.time_scale + self.world.timers.delivery_ms + lag_ms
         return any(
             fault.ends_process and fault.start_ms - buffered_ms <= at_ms <= fault.end_ms
             for fault in self.world.process_faults(node)
