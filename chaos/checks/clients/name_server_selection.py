@@ -404,9 +404,9 @@ def _walks(found: Sequence[Selection], names: Mapping[str, str]) -> Iterator[tup
         yield len(place), steps
 
 
-def _same(was: str) -> dict[str, str]:
+def _moved(was: str) -> dict[str, str]:
     before, _, now = was.partition(" then ")
-    return {"because": "it is the same NameServer as before"} if before == now else {}
+    return {"because": "it is the same NameServer as before"} if before == now else {"was": was}
 
 
 def _strange(rows: Sequence[Broken], names: Mapping[str, str], world: World, *, is_late: bool = False) -> list[Finding]:
@@ -421,7 +421,7 @@ def _strange(rows: Sequence[Broken], names: Mapping[str, str], world: World, *, 
             (row.time_ms, row.time_ms),
             Rule(world.client_profile_of(row.node).rule, ""),
             out=(row.time_ms, None),
-            more={"was": was} | ({"start": start} if start else {}) | _same(was),
+            more=_moved(was) | ({"start": start} if start else {}),
             **wrong_or_late(not is_late),
         )
         for rule, row, start, was in ordered[:FINDINGS_MAX]

@@ -199,7 +199,7 @@ def _told(measured: Mapping[str, Any]) -> str:
 def _undecided(seen: Deliveries, world: World) -> str:
     """What waits at the run's end is not delivered: which settle time decides whether it should have been."""
     of = seen.counts["acknowledged"]
-    said = f"{seen.open:,} of {of:,} acknowledged messages were not received when the run ended"
+    said = f"{seen.open:,} of {of:,} acknowledged messages were not received when the history ended"
     if any(fault.end_ms >= world.end_ms for fault in harmful(world)):
         return f"{said}, and a fault had not ended: a run that ends it, and goes on, decides them"
     needed_s = math.ceil((aftermath_ms(world) + PROMPT_MS) / 1000) + 1

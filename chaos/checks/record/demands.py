@@ -135,7 +135,7 @@ def open_at_the_end(tables: RouteTables, world: World) -> str:
         ]
         if lacked:
             return (
-                f"{state.name_server} did not list {state.broker} (topic {lacked[0]}) when the run ended, "
+                f"{state.name_server} did not list {state.broker} (topic {lacked[0]}) when the history ended, "
                 f"{length(world.end_ms - state.start_ms)} after {state.label}; "
                 f"{length(state.window.latest_ms)} are allowed: "
                 f"`settle_s: {math.ceil(state.window.latest_ms / 1000) + 1}` decides it"

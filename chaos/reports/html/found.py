@@ -24,6 +24,8 @@ from .stretches import Lane, LaneStretch, thin
 
 LANE_MAX = 400
 """Most stretches of one lane."""
+SEEN_FROM_MS = 50.0
+"""Shortest tolerated delay that is drawn: on the page a shorter stretch has no width."""
 ON_LANES = (Section.ROUTES, Section.CLIENTS)
 """Sections whose nodes have lanes; other checks have lanes of their own."""
 _OF_NAME_SERVERS = ("routes_converge", "client_routes_are_true", POLL, FETCH, "look-up")
@@ -54,7 +56,7 @@ def wrongs(verdicts: Iterable[Verdict], world: World) -> list[WrongStretch]:
 def _of_verdict(v: Verdict, world: World) -> Iterator[WrongStretch]:
     seen = set()
     for f in v.findings:
-        if f.wrong or f.late or f.wrong_from_ms is not None:
+        if f.wrong or f.late or (f.wrong_to_ms or 0.0) - (f.wrong_from_ms or 0.0) >= SEEN_FROM_MS:
             seen.add(_identity(f.example))
             yield _wrong(v.name, f.example, "over" if f.wrong else "late", world, _tolerated(f), f.wrong or f.late or 1)
     if v.verdict is Validity.VALID:

@@ -157,7 +157,7 @@ def test_a_broker_that_is_still_missing_at_the_end_with_time_left_is_not_decided
     verdict = check(builder.at(255).fault("f1", *BLACK_HOLE, "broker-a", "ns-0", end=True).end(265))
     assert verdict.verdict is Validity.UNKNOWN, verdict
     assert verdict.why == (
-        "ns-0 did not list broker-a (topic orders) when the run ended, 10.0 s after f1 end; 33.0 s are allowed: "
+        "ns-0 did not list broker-a (topic orders) when the history ended, 10.0 s after f1 end; 33.0 s are allowed: "
         "`settle_s: 34` decides it"
     )
 

@@ -73,7 +73,7 @@ def test_messages_that_wait_when_the_run_ends_are_undecided_with_the_settle_time
     found = verdict("messages_delivered", of, tmp_path, planted(never_takes_again, NodeKind.CONSUMER))
     assert found.verdict is Validity.UNKNOWN
     assert found.why.endswith(
-        "were not received when the run ended, and were not due yet: `settle_s: 122` decides them"
+        "were not received when the history ended, and were not due yet: `settle_s: 122` decides them"
     )
     clean = verdict("messages_delivered", of, tmp_path / "clean")
     assert (clean.verdict, clean.measured["waiting"]) == (Validity.VALID, 0)
