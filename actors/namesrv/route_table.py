@@ -425,8 +425,10 @@ class RouteTable(Tables):
         )
 
     def _broker_data(self, topic: str, group: BrokerGroup) -> BrokerData:
-        """The broker group as in answers. In 5.x with supportActingMaster, the slave with the smallest id appears as
-        master, if the row is read-only."""
+        """Return the broker group as an answer to a look-up has it.
+
+        In 5.x with supportActingMaster, the slave with the smallest id appears as master, if the row is read-only.
+        """
         data = group.data(self.profile)
         if (
             self.options.support_acting_master

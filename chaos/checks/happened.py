@@ -61,8 +61,8 @@ _STATES: Mapping[str, str] = {
 }
 _OTHERS: Mapping[str, str] = {
     "two masters": "two brokers registered with {namesrv} as master of {broker} at the same time",
-    "the broker's topic": "topic {topic} was missing at {a_broker}, or had other queues or another permission than "
-    "somebody had set by hand (action {action})",
+    "the broker's topic": "{a_broker} had no topic {topic}, or had the topic with other queues or another "
+    "permission than the operator's command set (action {action})",
     "read by nobody": "{unread} of {broker+topic}",
     "refused to its readers": "{serving_broker} refused {group}'s pulls from a queue of {broker+topic}{details}",
     "not read": "no consumer received a message of {producer} ({broker+topic}); the queue's final read is incomplete",

@@ -106,9 +106,9 @@ def conform(
     nemesrv conform --rules start,sticky --starts 100 -- node client.js
     nemesrv conform --write-profile mine.yaml -- ./my-client     then --profile mine.yaml in CI
 
-    Exit status: 0 no rule is INVALID or UNKNOWN, 1 a rule is INVALID, 2 a wrong argument or file, 3 a rule is UNKNOWN
-    (also a rule outside the profile whose measurement could not be decided, and a requested rule that CMD's behaviour
-    left unexamined), no rule was examined, or the profile has no expectation for any examined rule, 4 nemesrv failed.
+    Exit status: 0 no rule is INVALID or UNKNOWN, 1 a rule is INVALID, 2 a wrong argument or file, 3 no rule is
+    INVALID but one is UNKNOWN, or no rule was examined, or the profile expects nothing of the examined rules, 4 nemesrv
+    failed. A requested rule that CMD's behaviour left unexamined is UNKNOWN.
     """
     from ...conformance.capacity import planned
     from ...conformance.result import ConformResult, hindered, write

@@ -5,8 +5,9 @@ traffic.
                   └── rows ──► history of the node `go`        (`go-2`, … for further clients of the same dialler)
 
 A front refuses connections while its server's process is gone or the link is cut, and drops SYNs during `syn_drop`.
-Toxiproxy, behind the front, cannot refuse connections or drop SYNs. In NameServers' answers, fronts replace the
-brokers' addresses by addresses of fronts, so that all traffic passes through fronts.
+Clients connect to the front, and the front to Toxiproxy. Toxiproxy cannot refuse connections or drop SYNs. In
+NameServers' answers, fronts replace the brokers' addresses by addresses of fronts, so that all traffic passes through
+fronts.
 """
 
 from __future__ import annotations
