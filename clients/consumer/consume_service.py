@@ -122,7 +122,13 @@ class ConsumeService:
             return False
 
     def _record_received(self, batch: _Batch, event: str) -> None:
+        clock = self._context.clock
+        now_ms, wall_ms = 1000 * clock.monotonic_s(), clock.now_ms()
         for message in batch.messages:
+            stamps = {}
+            if event == "receive":
+                stamps["born_ms"] = now_ms - (wall_ms - message.born_timestamp)
+                stamps["duration_ms"] = wall_ms - message.store_timestamp
             self._context.record(
                 event,
                 msg_key=message.keys,
@@ -130,6 +136,7 @@ class ConsumeService:
                 offset=message.queue_offset,
                 op_id=batch.process_queue.op_id,
                 digest=_digest(message),
+                **stamps,
             )
 
     async def _settle_failure(self, batch: _Batch) -> list[StoredMessage]:

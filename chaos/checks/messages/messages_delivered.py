@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from ...oracle.deliveries import PROMPT_MS, Asker, Due, askers
+from ...oracle.intervals import Stretch
 from ...oracle.quiet import aftermath_ms, harmful
 from ...oracle.recorded import OURS
 from ...oracle.time_outs import pull_delay
@@ -33,12 +34,19 @@ from ..tolerance import Tolerance, tolerance
 
 NAME = "messages_delivered"
 PROMISED = "delivered_within_s"
+KEPT = "kept beyond its delay"
 _ROW = "a message wakes a held pull; a broker also checks held pulls every 5 s"
-_FORMULAS = {"passed over": "received before it is committed", PROMISED: f"{PROMISED}, promised by the scenario"}
+_FORMULAS = {
+    "passed over": "received before it is committed",
+    PROMISED: f"{PROMISED}, promised by the scenario",
+    KEPT: "messageDelayLevel",
+}
 """By the rule that made a message due; the others count D."""
 _CHAINED = 3
 """The send's answer, the broker's look at its held pulls, the consumer's turn."""
 NOT_AS_SENT, NOT_AS_GIVEN, EARLY = "not as it was sent", "not as it was given", "before its delay was over"
+FIRST_DELAY_MS = 1_000.0
+"""`ScheduleMessageService.FIRST_DELAY_TIME`: after a broker's start."""
 _COUNTS = ("acknowledged", "prompt", "waited", "waiting", "late", "not_received", "changed", "early")
 """Once a group: prompt ones came within D; those that waited came after D, and in time all the same; those that are
 waiting had not come, and were not due before the run's end; changed ones are not as they were sent; early ones came
@@ -98,6 +106,14 @@ def judged(
             found.append(Undelivered(message, EARLY if is_early else NOT_AS_SENT, None, end_ms, None, True))
             continue
         due_from_ms = message.acked_ms + message.delay_ms
+        if (stored := _stored(message, due_from_ms, world)) is not None:
+            allowed = control.lateness.tolerance(world, (message.broker_name,), *stored, 1)
+            late_ms = stored.end_ms - stored.start_ms
+            if late_ms > allowed.valid_up_to_ms:
+                counts["late"] += 1
+                kept, is_wrong = Due(stored.start_ms, message.acked_ms, KEPT), late_ms > allowed.unknown_up_to_ms
+                found.append(Undelivered(message, KEPT, kept, stored.end_ms, allowed.lag_ms, is_wrong))
+                continue
         queue = message.topic, message.broker_name, message.queue_id
         end_ms = world.end_ms if message.received_ms is None else message.received_ms
         due = due_by.of(queue, message.offset, due_from_ms, groups[message.group])
@@ -125,6 +141,17 @@ def judged(
         first = [one for one in first if one.is_wrong]
     unsure, latest_ms = sum(not one.is_wrong for one in found), max(lags, default=None)
     return Deliveries(counts, open_, unsure, prompt_ms, latest_ms, tuple(first[:FINDINGS_MAX]))
+
+
+def _stored(message: Slow, due_ms: float, world: World) -> Stretch | None:
+    """From when on the broker could put a delayed message into its queue, until when it did."""
+    at_ms, broker = message.stored_ms, message.broker_name
+    life = None if at_ms is None else world.life_at(broker, at_ms)
+    if at_ms is None or life is None:
+        return None
+    stood = (fault.end_ms for fault in world.process_faults(broker) if fault.start_ms < at_ms)
+    from_ms = max(due_ms, life.start_ms + FIRST_DELAY_MS, *stood)
+    return Stretch(from_ms, at_ms) if from_ms < at_ms else None
 
 
 def _is_senders(changed: Sequence[Slow]) -> bool:
@@ -179,7 +206,7 @@ CHECK = Check(
     group=Group.MESSAGES,
     section=Section.MESSAGES,
     is_of_the_whole=True,
-    accuses_object=(NOT_AS_SENT, EARLY),
+    accuses_object=(NOT_AS_SENT, EARLY, KEPT),
     needs=(Needs.MESSAGES,),
     gather=gather,
     readings=(DELIVERIES,),
@@ -228,7 +255,7 @@ def _kept_by(message: Slow, due: Due | None, world: World) -> tuple[str, str]:
     full = (disk.surely for disk in world.full_disks if disk.broker == message.broker_name)
     if message.early_ms and any(one.start_ms <= (message.received_ms or 0.0) < one.end_ms for one in full):
         return "", f"the disk of {message.broker_name} was full"
-    if due is None or due.rule in ("passed over", PROMISED):
+    if due is None or due.rule in ("passed over", PROMISED, KEPT):
         return "", ""
     if message.offset == LAST:
         return message.broker_name, f"{message.broker_name} did not deliver the delayed message"

@@ -16,9 +16,24 @@ from ...arrow import np, pa, pc
 from ...history.schema import row_order
 from ...oracle.deliveries import PROMPT_MS, Asker, askers, delivered
 from ...oracle.intervals import grouped
+from ...oracle.recorded import OURS
 from ...oracle.world import World
 from ..check import Facts, joined, largest
-from .part import PLACE, QUEUE, Part, Reading, Row, Together, codes, floats, is_one_of, least_of, rows_in, value_of
+from .part import (
+    PLACE,
+    QUEUE,
+    Part,
+    Reading,
+    Row,
+    Together,
+    began_ms,
+    codes,
+    floats,
+    is_one_of,
+    least_of,
+    rows_in,
+    value_of,
+)
 
 PULLS_KEPT = 8
 BEHIND_MS = 1_100.0
@@ -63,6 +78,8 @@ class Slow(NamedTuple):
     """For how long its broker has to keep it."""
     early_ms: float = 0.0
     """How much too early it was received."""
+    stored_ms: float | None = None
+    """Of a delayed message: when its broker put it into its queue."""
     passed_ms: float | None = None
     """When the group first pulled beyond it after it was acknowledged."""
 
@@ -77,7 +94,19 @@ class Prompt(Facts):
     slow: tuple[Slow, ...] = joined()
 
 
-_COLUMNS = (*PLACE, "msg_key", "node", "time_ms", "seq", "incarnation", "digest", "attempt", "f", "duration_ms")
+_COLUMNS = (
+    *PLACE,
+    "msg_key",
+    "node",
+    "time_ms",
+    "seq",
+    "incarnation",
+    "digest",
+    "attempt",
+    "f",
+    "duration_ms",
+    "born_ms",
+)
 LAST = 2**62
 """The offset of a delayed message that nobody received: behind all others of its queue."""
 _UNKNOWN = -1
@@ -85,7 +114,7 @@ _UNKNOWN = -1
 
 def deliveries(part: Part, world: World) -> Prompt:
     """How many were prompt, and the others; once a group."""
-    groups = askers(world)
+    groups, near_ms = askers(world), _near_ms(world)
     sends = part.of("send", types=("ok",)).select(_COLUMNS)
     is_delayed = pc.is_valid(sends["f"])
     delayed, sends = sends.filter(is_delayed), sends.filter(pc.invert(is_delayed))
@@ -100,6 +129,10 @@ def deliveries(part: Part, world: World) -> Prompt:
     digest[sent] = pc.fill_null(sends["digest"], _UNKNOWN).to_numpy()
     got_digest = pc.fill_null(receipts["digest"], _UNKNOWN).to_numpy()
     is_other = (got_digest != _UNKNOWN) & (digest[received] != _UNKNOWN) & (got_digest != digest[received])
+    sent_ms = least_of(sent, began_ms(sends), count)
+    for stamp_ms in (floats(receipts["born_ms"]), floats(receipts["time_ms"]) - floats(receipts["duration_ms"])):
+        is_other |= stamp_ms < sent_ms[received] - near_ms
+        is_other |= stamp_ms > acked_ms[received] + near_ms
     is_plain[received[is_other]] = False
     took, asked = np.full(count, -np.inf), np.zeros(count, np.int64)
     for group in groups:
@@ -112,7 +145,7 @@ def deliveries(part: Part, world: World) -> Prompt:
         took, asked = np.where(asks, np.fmax(took, took_ms), took), asked + asks
     is_plain &= acked_ms == acked_ms
     others, theirs = sends.filter(~is_plain[sent]), receipts.filter(~is_plain[received])
-    found = _one_by_one(rows_in(others), rows_in(theirs), groups)
+    found = _one_by_one(rows_in(others), rows_in(theirs), groups, near_ms)
     if len(delayed):
         found = found.plus(_delayed(rows_in(delayed), rows_in(receipts), groups, world))
     plain_ms = took[is_plain & (asked > 0)]
@@ -123,10 +156,32 @@ def deliveries(part: Part, world: World) -> Prompt:
 DELIVERIES = Reading(
     Together.QUEUE,
     ("send", "receive", "sent_back", "pull"),
-    ("type", "f", "offset", "msg_key", "digest", "attempt", "code", "address", "duration_ms", "value"),
+    ("type", "f", "offset", "msg_key", "digest", "attempt", "code", "address", "duration_ms", "born_ms", "value"),
     deliveries,
     types=("ok", "invoke", "fail", "info"),
 )
+
+
+def _near_ms(world: World) -> float:
+    """How near to its send the stamps of a message must be; inf where not all clocks are ours and right."""
+    is_ours = all(world.made_by(node.name) == OURS for node in world.of_kind("producer", "consumer", "broker", "slave"))
+    return world.timers.delivery_ms + (world.timers.clocks_ms or 0.0) if is_ours and not world.clocks else math.inf
+
+
+def _is_other(send: Row, came: Row, near_ms: float) -> bool:
+    """Whether what was received is not what was sent: another content, or born at a time without a try of the send."""
+    if send["digest"] is not None and came["digest"] not in (None, send["digest"]):
+        return True
+    return came["born_ms"] is not None and not _is_within(came["born_ms"], send, near_ms)
+
+
+def _is_within(at_ms: float, send: Row, near_ms: float) -> bool:
+    ended_ms: float = send["time_ms"]
+    return ended_ms - (send["duration_ms"] or 0.0) - near_ms <= at_ms <= ended_ms + near_ms
+
+
+def _stored_ms(came: Row) -> float | None:
+    return None if came["duration_ms"] is None else came["time_ms"] - came["duration_ms"]
 
 
 def _with_pulls(slow: Sequence[Slow], part: Part, members: Mapping[str, str]) -> Iterator[Slow]:
@@ -166,7 +221,7 @@ def _joined(pulls: Iterable[Pull]) -> list[Pull]:
     return found
 
 
-def _one_by_one(sends: Sequence[Row], receipts: Sequence[Row], groups: Sequence[Asker]) -> Prompt:
+def _one_by_one(sends: Sequence[Row], receipts: Sequence[Row], groups: Sequence[Asker], near_ms: float) -> Prompt:
     group_of = {member: group.name for group in groups for member in group.members}
     got = grouped(((_message(row), group_of[row["node"]]), row) for row in sorted(receipts, key=row_order))
     first: dict[tuple[Any, ...], Row] = {}
@@ -177,8 +232,9 @@ def _one_by_one(sends: Sequence[Row], receipts: Sequence[Row], groups: Sequence[
     for message, send in first.items():
         for group in (one for one in groups if one.topic in ("", send["topic"])):
             of_group = got.get((message, group.name), [])
-            digests = {send["digest"], *(row["digest"] for row in of_group)} - {None}
-            changed = send["digest"] is not None and len(digests) > 1
+            stored = [at_ms for row in of_group if (at_ms := _stored_ms(row)) is not None]
+            changed = any(_is_other(send, row, near_ms) for row in of_group)
+            changed |= not all(_is_within(at_ms, send, near_ms) for at_ms in stored)
             got_ms = of_group[0]["time_ms"] if of_group else None
             if got_ms is not None and not changed and got_ms - send["time_ms"] <= PROMPT_MS:
                 prompt.append(got_ms - send["time_ms"])
@@ -192,7 +248,7 @@ def _one_by_one(sends: Sequence[Row], receipts: Sequence[Row], groups: Sequence[
 
 def _delayed(sends: Sequence[Row], receipts: Sequence[Row], groups: Sequence[Asker], world: World) -> Prompt:
     """The same of delayed messages, whose offsets only their receipts tell."""
-    prompt, slow = list[float](), list[Slow]()
+    prompt, slow, near_ms = list[float](), list[Slow](), _near_ms(world)
     got = grouped((_message(row, QUEUE), row) for row in sorted(receipts, key=row_order))
     for send in sends:
         sent_ms = send["time_ms"] - (send["duration_ms"] or 0.0)
@@ -206,12 +262,14 @@ def _delayed(sends: Sequence[Row], receipts: Sequence[Row], groups: Sequence[Ask
             one = Slow(**sent, offset=LAST, group=group.name)
             if came is not None:
                 early_ms = from_ms - came["time_ms"]
-                changed = send["digest"] is not None and came["digest"] not in (None, send["digest"])
-                if early_ms <= 0 and came["time_ms"] - due_ms <= PROMPT_MS and not changed:
+                changed = _is_other(send, came, near_ms)
+                stored_ms = _stored_ms(came) if near_ms < math.inf else None
+                is_late = came["time_ms"] - due_ms > PROMPT_MS or (stored_ms or 0.0) > due_ms + near_ms
+                if early_ms <= 0 and not is_late and not changed:
                     prompt.append(max(came["time_ms"] - due_ms, 0.0))
                     continue
                 one = one._replace(offset=came["offset"], received_ms=came["time_ms"], receiver=came["node"])
-                one = one._replace(early_ms=max(early_ms, 0.0), changed=changed)
+                one = one._replace(early_ms=max(early_ms, 0.0), stored_ms=stored_ms, changed=changed)
             slow.append(one)
     return Prompt(len(prompt), max(prompt, default=None), tuple(slow))
 

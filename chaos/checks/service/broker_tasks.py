@@ -9,12 +9,14 @@ its list; `data_version` of the questions before.
 """
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from ...oracle.broker import LIGHT_HEARTBEAT, REGISTER, SYNCHRONIZE, SYNCHRONIZED_TABLES, Broker, tasks
 from ...oracle.intervals import grouped
 from ...oracle.lists import must_have
-from ...oracle.recorded import Life
+from ...oracle.recorded import OURS, Life
 from ...oracle.timers import Act
 from ...oracle.world import World
 from ...topology import broker_name
@@ -25,7 +27,7 @@ from ..record.registered_rows import registered_rows, row_of
 from ..record.timer_acts import Run
 from .tasks import Tasks
 
-_TASK, _BEAT = "registration", "BROKER_HEARTBEAT"
+_TASK, _BEAT, _REGISTER = "registration", "BROKER_HEARTBEAT", "REGISTER_BROKER"
 _MOMENT_MS = 1e-3
 _BEATS = "BrokerController.sendHeartbeat: each brokerHeartbeatInterval to every NameServer"
 
@@ -84,10 +86,68 @@ class BrokerTasks(Tasks):
             about, done = (self.life.node, server), (Done(*one) for one in registered)
             yield from of_done(about, "registers where its list says", row, done, span=span)
         yield from self._beats()
+        row, acts = (
+            "BrokerController.start: sends 904 only with enableSlaveActingMaster",
+            LIGHT_HEARTBEAT in self._names,
+        )
+        beats = (Done(run.began_ms, acts) for run in self.runs_of(LIGHT_HEARTBEAT))
+        yield from self.done("heartbeat", "heartbeats where a slave may act", row, beats)
+        row, is_forced = "BrokerController.registerBrokerAll: forceRegister || needRegister", self._is_forced
+        asked = (Done(run.began_ms, not is_forced) for run in self.rows("data_version"))
+        yield from self.done("question", "asks only without forceRegister", row, asked)
+        yield from self._registrations()
         row = "BrokerController.shutdown: unregisterBrokerAll"
         stops = self.end_ms, self.life.end_ms
         peers = [name for name in self.name_servers if must_have(self.world, self.life.node, name, *stops)]
         yield from self.leave(self._gone(), peers, row)
+
+    @property
+    def _names(self) -> set[str]:
+        return {one.task for one in self.schedules}
+
+    @property
+    def _is_forced(self) -> bool:
+        return self.world.made_by(self.life.node) == OURS and bool(self.world.setting(self.life.node, "forceRegister"))
+
+    def _registrations(self) -> Iterator[Finding]:
+        """By each NameServer that recorded what it read: it was sent what the broker began, once, on one channel."""
+        rows = (row for row in self.control.rows("request_read") if row.f == _REGISTER)
+        read = grouped(((row.node, row.incarnation), row) for row in rows if self._is_own(row))
+        for (server, number), of in read.items():
+            about, every = (self.life.node, server), [row for row in of if self.start_ms <= row.time_ms <= self.end_ms]
+            row = "BrokerOuterAPI.registerBrokerAll: one registration a round"
+            yield from of_done(about, "registers once a round", row, self._once(server, of, every))
+            row = "NettyRemotingClient.getAndCreateChannel: one channel an address"
+            yield from of_done(about, "registers on one channel", row, self._on_one_channel(server, number, every))
+
+    def _is_own(self, row: Row) -> bool:
+        return self.world.owners.get(row.address or "") == self.life.node
+
+    def _once(self, server: str, of: Sequence[Row], every: Sequence[Row]) -> Iterator[Done]:
+        """Each is wrong behind which the NameServer has read more than the broker has begun. What is under way when a
+        process ends has no row."""
+        of_node = (row for row in self.control.rows("register") if row.node == self.life.node)
+        begun = sorted(row.began_ms for row in of_node if self.world.owners.get(row.name_server or "") == server)
+        lives, near_ms = self.world.lives_of(self.life.node), self.timers.delivery_ms + (self.timers.clocks_ms or 0.0)
+        for row in every:
+            unsaid = sum(life.start_ms <= row.time_ms for life in lives)
+            read = bisect_right(of, row.time_ms, key=lambda one: one.time_ms)
+            yield Done(row.time_ms, read <= bisect_right(begun, row.time_ms + near_ms) + unsaid)
+
+    def _on_one_channel(self, server: str, number: int, every: Sequence[Row]) -> Iterator[Done]:
+        """Each is wrong that came on another channel than the one before, which neither end had a reason to close."""
+        ended = {
+            row.op_id: row.time_ms
+            for row in self.control.rows("channel_ended")
+            if (row.node, row.incarnation) == (server, number)
+        }
+        failed = [call.ended_ms for call in self.calls if call.row.type != "ok"]
+        near_ms = self.timers.delivery_ms + (self.timers.clocks_ms or 0.0)
+        for one, other in pairwise(every):
+            from_ms, to_ms = one.time_ms - self.timers.B_ms, other.time_ms + near_ms
+            is_new = one.op_id != other.op_id and ended.get(one.op_id, math.inf) > to_ms
+            has_reason = self.within(failed, from_ms, to_ms) or self.troubles.among([server], from_ms, to_ms)
+            yield Done(other.time_ms, not is_new or bool(has_reason))
 
     def _beats(self) -> Iterator[Finding]:
         """Of each NameServer that recorded what it read: whether each round of light heartbeats (904) reached it."""

@@ -96,6 +96,51 @@ def broker_registers_no_more_where_it_asks(broker: Broker) -> None:
         return False
 
 
+@planted(BROKER_A, "smoke", caught_by="timers_kept")
+def broker_registers_twice(broker: Broker) -> None:
+    """a broker sends each registration twice"""
+
+    @around(broker._client, "invoke")
+    async def invoke(call: Any, address: Address, command: RemotingCommand, **how: Any) -> RemotingCommand:
+        if command.code == RequestCode.REGISTER_BROKER:
+            await call(address, replace(command, opaque=command.opaque + (1 << 20)), **how)
+        return cast(RemotingCommand, await call(address, command, **how))
+
+
+@planted(BROKER_A, "smoke", caught_by="timers_kept")
+def broker_registers_on_new_channels(broker: Broker) -> None:
+    """a broker opens another channel to a NameServer for each registration, and leaves the last channel open"""
+    channels = broker._client._channels
+    left_open = []
+
+    @around(broker._client, "invoke")
+    async def invoke(call: Any, address: Address, command: RemotingCommand, **how: Any) -> RemotingCommand:
+        if command.code == RequestCode.REGISTER_BROKER and address in channels:
+            left_open.append(channels.pop(address))
+        return cast(RemotingCommand, await call(address, command, **how))
+
+
+@planted(BROKER_A, "smoke", caught_by="timers_kept")
+def broker_asks_although_forced(broker: Broker) -> None:
+    """a broker asks NameServers for their data version (322) although forceRegister is true"""
+    registration = broker._registration
+
+    @around(registration, "register_all")
+    async def ask_first(register: Any) -> None:
+        await registration._need_register()
+        await register()
+
+
+@planted(BROKER_A, "slow-brokers-5x", caught_by="timers_kept")
+def broker_heartbeats_for_no_slave(broker: Broker) -> None:
+    """a broker of 5.x sends heartbeats (904) although enableSlaveActingMaster is false"""
+
+    @around(broker._registration, "start")
+    async def start(before: Any) -> None:
+        await before()
+        broker._tasks.spawn(broker._members.run())
+
+
 @planted(BROKER_A, "broker-crash", caught_by="timers_kept")
 def broker_waits_for_its_timer(broker: Broker) -> None:
     """a broker that is restarted does not register at its start, but 10 s later with its timer"""
@@ -331,10 +376,27 @@ def broker_forgets_delayed_messages(broker: Broker) -> None:
     around(broker._schedule, "_put")(lambda put, physical_offset: True)
 
 
-@planted(BROKER_A, "quiet", caught_by="prompt_answers")
+@planted(BROKER_A, "quiet", caught_by="messages_delivered prompt_answers")
 def broker_delivers_delayed_messages_late(broker: Broker) -> None:
     """a broker delivers a delayed message 2 s after the message is due"""
     around(broker._schedule, "_set")(lambda set_timer, level, delay_s: set_timer(level, delay_s + 2.0))
+
+
+@planted(BROKER_A, "quiet", caught_by="messages_delivered")
+@may_find("prompt_answers")
+def broker_keeps_delayed_messages_too_long(broker: Broker) -> None:
+    """a broker keeps a delayed message 0.2 s longer than the message's delay level says"""
+    around(broker._schedule, "_set")(lambda set_timer, level, delay_s: set_timer(level, delay_s + 0.2))
+
+
+@planted(BROKER_A, "smoke", caught_by="messages_delivered")
+def broker_stores_another_born_timestamp(broker: Broker) -> None:
+    """a broker stores a message's bornTimestamp 1 s earlier than the producer said"""
+
+    @around(broker.store, "append")
+    def _(append: Callable[..., object], messages: Sequence[PutMessage], **at: int) -> object:
+        earlier = [replace(each, born_timestamp=each.born_timestamp - 1_000) for each in messages]
+        return append(earlier, **at)
 
 
 @planted(BROKER_A, "quiet", caught_by="duplicates")

@@ -47,6 +47,15 @@ def taking(node: Node, change: Callable[[TopicRouteData | None, TopicRouteData],
         return take(topic, change(cache.route(topic), route), needed=needed)
 
 
+@planted(LASTING_CLIENTS, "smoke", caught_by="timers_kept")
+def client_looks_up_twice(client: Node) -> None:
+    """clients look up each topic twice in a route poll"""
+
+    @around(instance_of(client), "update_route")
+    async def update(ask: Any, topic: str) -> bool:
+        return bool(await ask(topic)) | bool(await ask(topic))
+
+
 @planted(LASTING_CLIENTS, "broker-crash", caught_by="client_routes_are_true")
 @may_find("recovery_time availability queue_ownership no_acknowledged_loss dead_brokers_avoided")
 def client_takes_no_broker_back(node: Node) -> None:
