@@ -17,6 +17,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from ...oracle.intervals import grouped
+from ...oracle.link import MOMENT_MS
 from ...oracle.queue_owners import node_of_client
 from ...oracle.time_outs import CLIENT_EXPIRED_MS
 from ...verdict import Finding
@@ -66,7 +67,8 @@ class ExpiredChannels(Process):
                     last_ms = max([last_ms, *heard[: bisect_right(heard, at_ms)][-1:]])
                     is_early = at_ms - last_ms < idle_ms - 1000.0 - self.timers.delivery_ms
                     faults = self.world.way_faults(client, node)
-                    is_hit = any(fault.overlaps(at_ms - idle_ms, at_ms + 1.0) for fault in faults)
+                    until_ms = at_ms + MOMENT_MS + (self.timers.clocks_ms or 0.0)
+                    is_hit = any(fault.overlaps(at_ms - idle_ms, until_ms) for fault in faults)
                     is_own = run.value.get("reason") == "closed by peer"
                     yield Done(at_ms, is_hit or not (is_own and is_early), client)
                     last_ms = None
