@@ -5,7 +5,7 @@ the other, so close that the first is not over for the routes, or over one anoth
 very end, of no length at all; restarts of what still runs, and clean stops of what has just started. The run is on the
 virtual clock, where no machine is late and each node's timers have a phase of their own; or, with `--real`, in real
 processes behind Toxiproxy, ten times as fast as RocketMQ's timers, where a fault takes its time and its row comes late.
-What only the virtual clock can do is skipped there.
+What only the virtual clock can do is not run there.
 All checks judge it, or, with `--plain`, those that need no Spark. The nodes are right: INVALID is a false alarm, or a
 mistake in our nodes: either is ours; but for what a NameServer of 4.9 itself does wrong (`takes_one_topic_for_all`).
 UNKNOWN is not looked at, for random faults exercise little. What is INVALID keeps its run folder below `--out`.
@@ -23,7 +23,7 @@ from typing import Any
 
 from nemesrv.chaos.checks.plain import verdicts as plain_judging
 from nemesrv.chaos.checks.spark.judge import check_run
-from nemesrv.chaos.errors import ScenarioError
+from nemesrv.chaos.errors import HarnessError
 from nemesrv.chaos.experiment.harness import Harness
 from nemesrv.chaos.experiment.hosts_stage import real_stage
 from nemesrv.chaos.experiment.run_folder import RunFolder
@@ -139,7 +139,8 @@ def possible(entries: Sequence[tuple[float, dict[str, Any]]]) -> list[dict[str, 
 
 
 def record_real(scenario: Scenario, seed: int, out: Path, harness: Harness) -> None:
-    """Its phases are left out: real processes have theirs. ScenarioError for what only the virtual clock can do."""
+    """Its phases are left out: real processes have theirs. HarnessError for what only the virtual clock can do, and
+    where the machine is too busy to start the nodes."""
     of = scenario.model_copy(update={"phases": {}})
     as_run = as_run_with(of, Options(seed=seed, virtual=False, time_scale=10.0))
     record(as_run, RunFolder.create(as_run.name, out, latest=False), real_stage(harness), None, lambda _text: None)
@@ -221,9 +222,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for seed in range(asked.first, asked.first + asked.scenarios * asked.every, asked.every):
             try:
                 found = wrong(seed, asked.out, spark, harness)
-            except ScenarioError as exc:
+            except HarnessError as exc:
                 skipped += 1
-                print(f"seed {seed}: skipped, {exc}", flush=True)
+                print(f"seed {seed}: not run, {exc}", flush=True)
                 continue
             rightly = bool(found) and takes_one_topic_for_all(read_rows(asked.out / str(seed)))
             known, alarms = known + rightly, alarms + bool(found and not rightly)
