@@ -367,9 +367,8 @@ class Cluster(NodesByName[_Member]):
         import ray.exceptions
 
         try:
-            if self._alarm is not None and not self._alarm.wait(ref.future(), limit_s):
-                limit_s = 0.0
-            return ray.get(ref, timeout=limit_s)
+            waited = self._alarm is not None and not self._alarm.wait(ref.future(), limit_s)
+            return ray.get(ref, timeout=0.0 if waited else limit_s)
         except ray.exceptions.GetTimeoutError as exc:
             raise NodeFailed(f"{name} did not answer `{what}` within {limit_s:.0f} s") from exc
         except ray.exceptions.RayTaskError as exc:

@@ -42,7 +42,7 @@ class RemotingClient(Endpoint):
     _closed: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
-        self.on_close, self.on_unasked = self._lost, self._unasked
+        self.on_unasked = self._unasked
         self._spares_short_waits = self.version is None or self.version >= V5_1_4
 
     async def invoke(
@@ -152,7 +152,7 @@ class RemotingClient(Endpoint):
         self._tell("open", address, "connected")
         return connection
 
-    def _lost(self, connection: Connection, reason: str) -> None:
+    def shut(self, connection: Connection, reason: str) -> None:
         address = connection.remote_address
         if self._channels.get(address) is connection:
             del self._channels[address]

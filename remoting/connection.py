@@ -90,6 +90,9 @@ class Endpoint:
         if self.on_open is not None:
             self.on_open(connection)
 
+    def shut(self, connection: Connection, reason: str) -> None:
+        """Nothing is sent or read on the channel any more; `lost` follows once its socket is closed."""
+
     def lost(self, connection: Connection, reason: str) -> None:
         if self.connections.pop(connection.id, None) is None:
             return
@@ -429,6 +432,7 @@ class Connection(asyncio.Protocol):
         for future in pending.values():
             if not future.done():
                 future.set_exception(errors.ConnectionLost(f"channel to {self.remote_address} closed ({reason})"))
+        self._endpoint.shut(self, reason)
         return self._transport
 
 

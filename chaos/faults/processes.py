@@ -68,7 +68,7 @@ class ProcessFaults:
         clock: Clock | None = None,
     ) -> None:
         """`restarted` is called with each node whose new process works, `moves` with each node whose new process will
-        listen at another address. `clock` is the history's clock, and records when a clean stop was asked for."""
+        listen at another address. `clock` is the history's clock, and records when a fault was asked for."""
         self._clock = clock
         self._processes, self._record, self._restarted, self._moves = processes, record, restarted, moves
         self._active: dict[str, tuple[str, ProcessFault]] = {}
@@ -128,7 +128,7 @@ class ProcessFaults:
                 )
             self._begun += 1
             fault_id = f"{fault.do}-{self._begun}"
-            asked_ms = 1000 * self._clock.monotonic_s() if isinstance(fault, Stop) and self._clock else None
+            asked_ms = 1000 * self._clock.monotonic_s() if self._clock else None
 
             def took_effect() -> None:
                 self._active[node] = (fault_id, fault)

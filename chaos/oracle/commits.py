@@ -31,8 +31,6 @@ from .world import World
 
 FIRST_PERSIST_MS = 10_000.0
 """`BrokerController`: a broker writes its table of offsets first after 10 s, then every flushConsumerOffsetInterval."""
-BUFFERED_MS = 20.0
-"""What a killed process may not have recorded any more, in the machine's time (history/recorder.py: BUFFER_S)."""
 
 
 @dataclass(slots=True, eq=False)
@@ -90,15 +88,6 @@ class CommitRules:
         """Who held the queue then, or last; "" for nobody."""
         held = [holding for holding in self.of_group(queue, group) if holding.start_ms <= at_ms]
         return max(held, key=lambda h: (h.end_ms > at_ms, h.start_ms)).node if held else ""
-
-    def may_be_unrecorded(self, node: str, at_ms: float, lag_ms: float) -> bool:
-        """Whether what this node did at this moment may be missing: it was killed within the time that rows wait, and
-        as late as any timer may fire."""
-        buffered_ms = BUFFERED_MS * self.world.timers.time_scale + self.world.timers.delivery_ms + lag_ms
-        return any(
-            fault.ends_process and fault.start_ms - buffered_ms <= at_ms <= fault.end_ms
-            for fault in self.world.process_faults(node)
-        )
 
     def died_after(self, broker: str, at_ms: float, until_ms: float) -> float | None:
         """When a process of the broker first ended in (at_ms, until_ms]; None: none did."""

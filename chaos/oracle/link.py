@@ -53,8 +53,9 @@ class Cause:
     """How much later its end may."""
     ended_by: str = ""
     """What ended it, where that has a name of its own."""
+    begins_from_ms: float = math.inf
     heals_from_ms: float = math.inf
-    """From when on it may be over, where that is before its end: what ends it takes its time."""
+    """From when on it may be in force, and may be over, where that is before: what does it takes its time."""
 
     @classmethod
     def of(cls, fault: Fault, on: str, timers: Timers) -> Cause:
@@ -64,7 +65,7 @@ class Cause:
         lost_for_ms, delay = fault.lost_for_ms if kind.loses_packets else None, kind.delay
         start_ms = min(fault.start_ms, fault.end_ms - MOMENT_MS) if loss.closes else fault.start_ms
         of = start_ms, fault.end_ms, on, loss, fault.fault_id, lost_for_ms, fault.stream, delay
-        return cls(*of, heals_from_ms=fault.heals_from_ms)
+        return cls(*of, begins_from_ms=fault.begins_from_ms, heals_from_ms=fault.heals_from_ms)
 
     def active(self, at_ms: float) -> bool:
         return self.start_ms <= at_ms < self.end_ms
@@ -106,12 +107,9 @@ def leave_ms(world: World) -> float:
 
 
 def earliest_effect_ms(world: World, fault: Fault) -> float:
-    """When the fault may have been felt first: its row comes when it is complete. A link's fault was asked for before,
-    and a broker or NameServer that stops cleanly serves nobody on its way."""
-    asked_ms = fault.value.get("asked_ms")
-    if asked_ms is not None:
-        return min(fault.start_ms, float(asked_ms))
-    return fault.start_ms - (leave_ms(world) if fault.loss(world.timers) is Loss.GRACEFUL else 0.0)
+    """When the fault may have been felt first: a broker or NameServer that stops cleanly serves nobody on its way."""
+    leaves = fault.loss(world.timers) is Loss.GRACEFUL and "asked_ms" not in fault.value
+    return fault.begins_from_ms - (leave_ms(world) if leaves else 0.0)
 
 
 @once

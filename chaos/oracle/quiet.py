@@ -199,7 +199,7 @@ def several(world: World, client: str) -> Sequence[Stretch]:
     meet: list[Stretch] = []
     together: list[tuple[Fault, Stretch]] = []
     second_ms = over_ms = -math.inf
-    for fault, span in sorted(((f, felt(world, f)) for f in _felt_by(world, client)), key=lambda one: one[1]):
+    for fault, span in sorted(((f, felt(world, f)) for f in felt_by(world, client)), key=lambda one: one[1]):
         if span.start_ms >= over_ms:
             meet.append(Stretch(second_ms, over_ms))
             together, second_ms = [(fault, span)], math.inf
@@ -221,7 +221,8 @@ def _key(fault: Fault) -> tuple[str, int]:
     return fault.fault_id, fault.began_with
 
 
-def _felt_by(world: World, client: str) -> list[Fault]:
+@once
+def felt_by(world: World, client: str) -> Sequence[Fault]:
     """Those that the client may feel: not what is done to other clients, or to links of theirs, but for its group's."""
     others = {node.name for node in world.of_kind("producer", "consumer", "prober")} - {client}
     if world.kind_of(client) == "consumer":

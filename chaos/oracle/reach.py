@@ -7,6 +7,7 @@ from typing import NamedTuple
 from ..faults.fault import Dial, Loss
 from ..faults.process_faults import Absent
 from ..topology import ADDRESS_SERVER, broker_name
+from .intervals import Stretch
 from .lists import may_have, must_have
 from .recorded import Fault
 from .roles import elects, members_of
@@ -158,6 +159,18 @@ def is_reached_too_late(world: World, client: str, from_ms: float, to_ms: float)
     that a call may end before one that lives is asked (4.9)."""
     links = (world.link_faults(client, server.name) for server in world.listed(client))
     return sum(any(f.kind.dial is Dial.DROPPED and f.overlaps(from_ms, to_ms) for f in faults) for faults in links) > 1
+
+
+BUFFERED_MS = 20.0
+"""What a killed process may not have recorded any more, in the machine's time (history/recorder.py: BUFFER_S)."""
+
+
+def unrecorded(world: World, node: str, lag_ms: float = 0.0) -> list[Stretch]:
+    """When rows of what this node did may be missing: it was killed within the time that rows wait, and as late as any
+    timer may fire."""
+    buffered_ms = BUFFERED_MS * world.timers.time_scale + world.timers.delivery_ms + lag_ms
+    faults = (fault for fault in world.process_faults(node) if fault.ends_process)
+    return [Stretch(fault.start_ms - buffered_ms, fault.end_ms) for fault in faults]
 
 
 def undisturbed(world: World, node: str, from_ms: float, to_ms: float) -> bool:

@@ -153,7 +153,13 @@ class Fault:
         return self.loss(timers) is Loss.HARMLESS
 
     def overlaps(self, from_ms: float, to_ms: float) -> bool:
-        return self.start_ms < to_ms and self.end_ms > from_ms
+        """Whether it may be in force at some time of these."""
+        return self.begins_from_ms < to_ms and self.end_ms > from_ms
+
+    @property
+    def begins_from_ms(self) -> float:
+        """From when on it may be in force: its row comes when it is complete, which was asked for before."""
+        return min(self.start_ms, float(self.value.get("asked_ms", self.start_ms)))
 
     @property
     def heals_from_ms(self) -> float:

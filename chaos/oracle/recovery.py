@@ -14,9 +14,10 @@ affects the client.
 Where every broker was lost, a send and a pull have the same bounds from R + C + P + J after the heal on. Upstream:
 `DefaultMQProducerImpl.sendDefaultImpl`, `MQFaultStrategy`, `PullRequestHoldService`, `MQClientInstance`.
 
-Nothing is promised (NEVER) while several faults meet (quiet.py); where one fault takes every broker, every NameServer,
-or a broker and what NameServers know of others; to a producer without a route whose NameServers are hit; and to a
-consumer that the group's queues may not be enough for. What each part must do then is judged part by part.
+Nothing is promised (NEVER) after a fault of another client alone; while several faults meet (quiet.py); where one fault
+takes every broker, every NameServer, or a broker and what NameServers know of others; to a producer without a route
+whose NameServers are hit; and to a consumer that the group's queues may not be enough for. What each part must do then
+is judged part by part.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import math
 from collections.abc import Collection
 
 from .link import MOMENT_MS, hung_brokers, resent_after_ms
-from .quiet import is_alone, settle_ms
+from .quiet import felt_by, is_alone, settle_ms
 from .reach import Moment, delayed_by_commits, failed_calls, faults_between, is_reached_too_late, lost
 from .recorded import OURS
 from .roles import removal
@@ -41,6 +42,8 @@ LOOK_UP = "name_server_call"
 def bound(world: World, client: str, operation: str, moment: Moment, *, routed: bool = True) -> Window:
     """How long after the moment the client's first good operation may take; NEVER where nothing is promised. `routed`:
     whether the process has had a route, for a send or pull of its was good before."""
+    if all(fault.fault_id != moment.fault_id for fault in felt_by(world, client)):
+        return _never("the fault is another client's")
     if not is_alone(world, client, moment.at_ms):
         return _never("several faults meet: what must happen follows from each part")
     views = world.views_of(client)

@@ -99,8 +99,6 @@ def table_of(o: Obligation) -> Table:
 CODES = (int(ResponseCode.SLAVE_NOT_AVAILABLE), int(ResponseCode.FLUSH_SLAVE_TIMEOUT))
 HOUSEKEEPING_MS, RETRY_MS = 20_000.0, 5_000.0
 """`haHousekeepingInterval`: after so long without a word either end gives the other up. A slave then dials each 5 s."""
-_ROW_LATE_MS = 1_000.0
-"""A fault's row comes when it is complete, and what it does may come before."""
 _SHUT = (Loss.SILENT, Loss.CLOSED)
 _ALWAYS = (Stretch(-math.inf, math.inf),)
 
@@ -179,4 +177,4 @@ def _away(world: World, master: str, slave: str) -> Sequence[Stretch]:
     causes = [*process_causes(world, slave), *process_causes(world, master)]
     causes += [*link_causes(world, slave, master), *link_causes(world, master, slave)]
     late_ms = again_ms(world)
-    return merged(Stretch(cause.start_ms - _ROW_LATE_MS, cause.end_ms + late_ms) for cause in causes)
+    return merged(Stretch(min(one.begins_from_ms, one.start_ms), one.end_ms + late_ms) for one in causes)

@@ -20,7 +20,7 @@ async def test_calls_in_flight_fail_at_once_when_their_channel_closes(world: Wor
     assert world.clock.monotonic_s() == pytest.approx(1)
 
 
-async def test_closing_a_channel_by_its_address_fails_its_calls(world: World) -> None:
+async def test_closing_a_channel_by_its_address_is_told_at_once_and_fails_its_calls(world: World) -> None:
     client = world.client()
     client.close_channel(ADDRESS)  # there is none yet
     call = asyncio.create_task(client.invoke(ADDRESS, request(never=1)))
@@ -28,6 +28,7 @@ async def test_closing_a_channel_by_its_address_fails_its_calls(world: World) ->
     assert client.is_active(ADDRESS)
     client.close_channel(ADDRESS)
     assert not client.is_active(ADDRESS)
+    assert world.events[-1] == ("close", ADDRESS, "closed by self")  # before anybody can find it inactive
     with pytest.raises(ConnectionLost):
         await call
 

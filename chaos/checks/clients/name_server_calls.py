@@ -176,8 +176,7 @@ def left_without_reason(of: Selection, world: World) -> Iterator[Broken]:
         if not choice.is_kept:
             continue  # `updateNameServerAddressList` forgets whom the list has lost, and nobody else
         old = choice.before.row if choice.before else choice.row
-        until_ms = choice.row.time_ms + world.timers.delivery_ms  # a channel has ended before its end is recorded
-        if not _any_within(reasons.get(old.name_server, ()), old.time_ms, until_ms):
+        if not _any_within(reasons.get(old.name_server, ()), old.time_ms, choice.row.time_ms):
             yield of.broken("sticky", choice.row, old.name_server or "")
 
 

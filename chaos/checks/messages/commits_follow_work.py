@@ -20,6 +20,7 @@ from typing import Any
 
 from ....remoting.codes import RequestCode
 from ...oracle.commits import CommitRules
+from ...oracle.reach import unrecorded
 from ...oracle.recorded import OURS
 from ...oracle.slaves import SYNCHRONIZED_MS, offsets_vary, slaves_of
 from ...oracle.time_outs import OFFSET_CALL_MS
@@ -187,6 +188,7 @@ class _Explained:
             node = node_of_client_id(one.client) or rules.holder(one.queue, one.group, at_ms)
             lag_ms = self._control.lateness.largest(self._world, (node,), at_ms - 1000.0, at_ms) or 0.0
             members = rules.groups[one.group].members if one.received_ms is None else ()
+            unwritten = (gap for member in members for gap in unrecorded(self._world, member, lag_ms))
             span = at_ms, self._world.end_ms if one.received_ms is None else one.received_ms
             yield finding(
                 (node or one.group, one.broker_name, one.topic),
@@ -194,7 +196,7 @@ class _Explained:
                 span,
                 at_no_time(_ROW),
                 out=span,
-                **wrong_or_late(not any(rules.may_be_unrecorded(member, at_ms, lag_ms) for member in members)),
+                **wrong_or_late(not any(gap.start_ms <= at_ms <= gap.end_ms for gap in unwritten)),
                 times={} if one.acked_ms is None else {"acknowledged": one.acked_ms},
                 more=one.told("ahead"),
             )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...oracle.quiet import alone_until, started_again_ms
-from ...oracle.reach import Moment, undisturbed
+from ...oracle.reach import Moment, undisturbed, unrecorded
 from ...oracle.recovery import LOOK_UP, bound
 from ...oracle.windows import Window
 from ...oracle.world import World
@@ -32,7 +32,7 @@ class Recovery:
     moment: Moment
     bound: Window
     until_ms: float
-    """The next fault or heal, or the last sign of work."""
+    """The next fault or heal, the last sign of work, or of what the client certainly recorded."""
     after_ms: float | None
 
     @property
@@ -70,7 +70,10 @@ def recoveries(
             success_ms = min((at_ms for segment, at_ms in segments.items() if segment >= after), default=math.inf)
             after_ms = None if math.isinf(success_ms) else max(0.0, success_ms - moment.at_ms)
             next_ms = min((m.at_ms for m in found[index + 1 :] if m.at_ms > moment.at_ms), default=math.inf)
-            until_ms = min(next_ms, works_until[operation], world.end_ms, alone_until(world, client, moment.at_ms))
+            gaps_ms = (gap.start_ms for gap in unrecorded(world, client) if gap.end_ms > moment.at_ms)
+            until_ms = min(
+                next_ms, *gaps_ms, works_until[operation], world.end_ms, alone_until(world, client, moment.at_ms)
+            )
             if not undisturbed(world, client, moment.at_ms, max(until_ms, moment.at_ms)):
                 continue
             since_ms = started_again_ms(world, client, moment.at_ms)

@@ -17,6 +17,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from ...oracle.intervals import grouped
+from ...oracle.link import MOMENT_MS
 from ...oracle.queue_owners import node_of_client
 from ...oracle.time_outs import CLIENT_EXPIRED_MS
 from ...verdict import Finding
@@ -66,15 +67,11 @@ class ExpiredChannels(Process):
                     last_ms = max([last_ms, *heard[: bisect_right(heard, at_ms)][-1:]])
                     is_early = at_ms - last_ms < idle_ms - 1000.0 - self.timers.delivery_ms
                     faults = self.world.way_faults(client, node)
-                    until_ms = at_ms + self._recorded_within_ms(at_ms)
+                    until_ms = at_ms + MOMENT_MS + (self.timers.clocks_ms or 0.0)
                     is_hit = any(fault.overlaps(at_ms - idle_ms, until_ms) for fault in faults)
                     is_own = run.value.get("reason") == "closed by peer"
                     yield Done(at_ms, is_hit or not (is_own and is_early), client)
                     last_ms = None
-
-    def _recorded_within_ms(self, at_ms: float) -> float:
-        """How long after a fault ended a channel the fault may have its row: Toxiproxy answers after it has acted."""
-        return self.control.lateness.tolerance(self.world, (self.life.node,), at_ms, at_ms, 1).valid_up_to_ms
 
     def _used(self) -> Mapping[str, list[float]]:
         """Client → when this process heard of it, ascending: a broker by heartbeats, a NameServer by look-ups that it

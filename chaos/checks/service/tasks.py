@@ -94,7 +94,10 @@ class Tasks(Process):
                     waited_ms = run.began_ms - busy.from_ms if is_behind else 0.0
                     base_ms, number = (None, 0) if is_held else (run.began_ms - waited_ms, 0)
                 else:
-                    yield self._tick(schedule, base_ms, number, run.began_ms, busy, waited_ms)
+                    tick = self._tick(schedule, base_ms, number, run.began_ms, busy, waited_ms)
+                    if not number:  # a machine that was late as the timer was set is as late with every run
+                        waited_ms = max(0.0, tick.measured_ms - tick.latest_ms)
+                    yield tick
                 number += 1
             busy = busy.and_then(run, self.timers.delivery_ms)
         if base_ms is None and mine:

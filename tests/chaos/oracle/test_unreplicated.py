@@ -35,7 +35,7 @@ def test_without_any_slave_it_never_has_one() -> None:
 def test_until_its_slave_has_begun_to_copy_and_from_its_death_until_it_copies_again() -> None:
     kill = ("kill-1", "kill", "sigkill", "broker-a/1")
     builder = cluster(brokers=BROKERS, settings=SYNC)
-    builder.at(100).fault(*kill, until_s=200).restarted("broker-a/1")
+    builder.at(100).fault(*kill, until_s=200, value={"asked_ms": 99_000}).restarted("broker-a/1")
     found = seconds(told(builder)["broker-a"])
     assert found[:2] == [(-math.inf, AGAIN_S), (99, 200 + AGAIN_S)]
     assert all(start_s >= 599 for start_s, _ in found[2:])  # the run is over
@@ -46,7 +46,7 @@ def test_a_cut_between_the_two_counts_and_one_to_others_does_not() -> None:
     beside = ("cut-2", "black_hole", "toxiproxy", "broker-a/1", "ns-0")
     builder = cluster(brokers=BROKERS, settings=SYNC)
     for fault, at_s in ((between, 100), (beside, 300)):
-        builder.at(at_s).fault(*fault, until_s=at_s + 50)
+        builder.at(at_s).fault(*fault, until_s=at_s + 50, value={"asked_ms": 99_000})
     assert (99, 150 + AGAIN_S) in seconds(told(builder)["broker-a"])
     assert not any(start_s < 340 < end_s for start_s, end_s in seconds(told(builder)["broker-a"]))
 

@@ -242,14 +242,6 @@ def test_leaving_a_name_server_that_did_not_fail_is_invalid() -> None:
     assert broken(moved(channel(builder, 40.1, "close", NS[1]), 40.2, 2)) == {"sticky": 1}
 
 
-@pytest.mark.parametrize(("recorded_s", "found"), [(180.01, {}), (180.3, {"sticky": 1})])
-def test_the_end_of_an_idle_channel_may_be_recorded_just_after_the_choice_that_it_caused(
-    recorded_s: float, found: dict[str, int]
-) -> None:
-    builder = moved(call(client(), 40, NS[1]), 180, 2)
-    assert broken(channel(builder, recorded_s, "close", NS[1])) == found
-
-
 @pytest.mark.parametrize(("stall_ms", "verdict"), [(350.0, Validity.UNKNOWN), (250.0, Validity.INVALID)])
 def test_leaving_a_name_server_is_judged_where_the_client_ran_for_most_of_a_trys_time_out(
     stall_ms: float, verdict: Validity

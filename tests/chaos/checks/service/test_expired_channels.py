@@ -61,7 +61,8 @@ def test_a_client_whose_channel_ended_expires_only_if_it_was_heard_there_again(
         pytest.param(60, None, [("ns-0", 1)], id="in-use"),
         pytest.param(175, None, [], id="idle"),
         pytest.param(60, "cut", [], id="cut"),
-        pytest.param(54.99, "cut", [], id="cut-just-before-the-cut-was-recorded"),
+        pytest.param(54.99, "cut", [], id="cut-before-the-cut-was-recorded"),
+        pytest.param(54.9, "cut", [("ns-0", 1)], id="closed-before-the-cut-was-asked-for"),
         pytest.param(150, None, [("ns-0", 1)], id="in-use-by-its-last-look-up"),
         pytest.param(170, "unread", [], id="a-look-up-meets-the-close"),
     ],
@@ -72,7 +73,7 @@ def test_a_name_server_closes_no_channel_of_a_client_before_it_was_idle(
     address = address_of("ns-0")
     told = story().at(2).event("consumer-0", "channel", f="open", address=address, value={"reason": "connected"})
     if fault == "cut":
-        told.at(55).fault("f1", "cut", "toxiproxy.cut", "consumer-0", "ns-0", until_s=90)
+        told.at(55).fault("f1", "cut", "toxiproxy.cut", "consumer-0", "ns-0", value={"asked_ms": 54_950}, until_s=90)
     answered = {"type": "ok", "code": 0, "name_server": address, "topic": "orders", "duration_ms": 1.0}
     told.at(50).event("consumer-0", "name_server_call", f="route", **answered)
     if fault == "unread":

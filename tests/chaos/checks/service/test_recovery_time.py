@@ -78,6 +78,23 @@ def test_apaches_client_4_9_waits_out_the_send_that_is_under_way_as_its_broker_c
     assert bound_and_verdict(crash(103.1, made_by="apache-5.3.3")) == (1000.0, Validity.INVALID)
 
 
+@pytest.mark.parametrize(("killed_s", "wrong"), [(101.06, []), (101.3, [1])])
+def test_what_a_killed_producer_did_last_may_have_no_row(killed_s: float, wrong: list[int]) -> None:
+    builder = cluster(clients=("producer-0", "producer-1"), workload=WORKLOAD)
+    send(builder, 90, took_s=0.01).at(100).fault(*KILL)
+    builder.at(killed_s).fault("f2", "kill", "sigkill", "producer-0").at(150).event("producer-1", "send", type="ok")
+    own = [one.wrong for one in check(builder.end(300)).findings if one.subject == "producer-0"]
+    assert own == wrong
+
+
+@pytest.mark.parametrize(("source", "examined"), [("producer-0", 1), ("producer-1", 0), ("broker-a", 1)])
+def test_no_window_begins_with_a_fault_of_another_client(source: str, examined: int) -> None:
+    cut = ("f1", "cut", "toxiproxy.disabled", source, "ns-0")
+    builder = cluster(clients=("producer-0", "producer-1"), workload=WORKLOAD)
+    send(send(builder, 90), 110).at(100).fault(*cut)
+    assert check(builder.end(300)).examined == examined
+
+
 def cut_before(healed_s: float, first_good_s: float) -> HistoryBuilder:
     """broker-b is cut from ns-0 until `healed_s`, and broker-a is killed at 150 s."""
     link = ("f0", "cut", "toxiproxy.disabled", "broker-b", "ns-0")

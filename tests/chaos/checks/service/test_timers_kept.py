@@ -321,6 +321,13 @@ def test_a_timer_fires_late_by_no_more_than_its_process_measured() -> None:
     assert check(runs(story(REGISTER), REGISTER, due(first_s, period_s * 1.1)), lag_ms=None).verdict is Validity.UNKNOWN
 
 
+@pytest.mark.parametrize(("lag_ms", "expected"), [(900.0, Validity.VALID), (1.0, Validity.INVALID)])
+def test_a_timer_that_a_late_machine_set_late_is_as_late_with_each_run(lag_ms: float, expected: Validity) -> None:
+    node, first_s, period_s = RATES[SCAN]
+    told = runs(story(SCAN), SCAN, due(first_s + 0.9, period_s))
+    assert check(told.at(0).lag(lag_ms, node, until_s=1.0)).verdict is expected
+
+
 def test_a_heartbeat_may_meet_the_machines_lateness_at_one_broker_after_the_other() -> None:
     def heartbeat(took_s: float, brokers: str, lag_ms: float) -> Validity:
         told = cluster(name_servers=1, brokers=[f"broker-{name}" for name in brokers], clients=("consumer-0",))

@@ -3,7 +3,9 @@
 Each seed makes another cluster, workload, timers and up to four faults, of any kind, on any links or nodes: one behind
 the other, so close that the first is not over for the routes, or over one another; from the first moment on, at the
 very end, of no length at all; restarts of what still runs, and clean stops of what has just started. The run is on the
-virtual clock, where no machine is late and each node's timers have a phase of their own.
+virtual clock, where no machine is late and each node's timers have a phase of their own; or, with `--real`, in real
+processes behind Toxiproxy, ten times as fast as RocketMQ's timers, where a fault takes its time and its row comes late.
+What only the virtual clock can do is not run there.
 All checks judge it, or, with `--plain`, those that need no Spark. The nodes are right: INVALID is a false alarm, or a
 mistake in our nodes: either is ours; but for what a NameServer of 4.9 itself does wrong (`takes_one_topic_for_all`).
 UNKNOWN is not looked at, for random faults exercise little. What is INVALID keeps its run folder below `--out`.
@@ -15,13 +17,18 @@ import shutil
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from nemesrv.chaos.checks.plain import verdicts as plain_judging
 from nemesrv.chaos.checks.spark.judge import check_run
+from nemesrv.chaos.errors import HarnessError
+from nemesrv.chaos.experiment.harness import Harness
+from nemesrv.chaos.experiment.hosts_stage import real_stage
+from nemesrv.chaos.experiment.run_folder import RunFolder
 from nemesrv.chaos.history.rows import read_rows
-from nemesrv.chaos.runner import record_virtual
+from nemesrv.chaos.runner import Options, as_run_with, record, record_virtual
 from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.scenarios.model import CHECK_NAMES, Scenario
 from nemesrv.chaos.verdict import Validity, Verdict
@@ -131,14 +138,25 @@ def possible(entries: Sequence[tuple[float, dict[str, Any]]]) -> list[dict[str, 
     return timeline
 
 
-def wrong(seed: int, out: Path, spark: Any | None) -> list[Verdict]:
+def record_real(scenario: Scenario, seed: int, out: Path, harness: Harness) -> None:
+    """Its phases are left out: real processes have theirs. HarnessError for what only the virtual clock can do, and
+    where the machine is too busy to start the nodes."""
+    of = scenario.model_copy(update={"phases": {}})
+    as_run = as_run_with(of, Options(seed=seed, virtual=False, time_scale=10.0))
+    record(as_run, RunFolder.create(as_run.name, out, latest=False), real_stage(harness), None, lambda _text: None)
+
+
+def wrong(seed: int, out: Path, spark: Any | None, harness: Harness | None = None) -> list[Verdict]:
     """The verdicts that are INVALID, or failed; the run folder is below `out` only where there are any.
 
-    Without a Spark session only those checks judge that need none.
+    Without a Spark session only those checks judge that need none; with a harness the run is in real processes.
     """
     folder = out / str(seed)
     shutil.rmtree(folder, ignore_errors=True)
-    record_virtual(random_scenario(seed), seed, folder)
+    if harness is None:
+        record_virtual(random_scenario(seed), seed, folder)
+    else:
+        record_real(random_scenario(seed), seed, folder, harness)
     verdicts = plain_judging.verdicts(folder) if spark is None else check_run(folder, CHECK_NAMES, spark)
     found = [v for v in verdicts if v.verdict is Validity.INVALID or v.check_failed]
     if not found:
@@ -193,23 +211,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--first", type=int, default=0, help="seed of the first scenario")
     parser.add_argument("--every", type=int, default=1, help="from one seed to the next")
     parser.add_argument("--plain", action="store_true", help="only the checks that need no Spark: seconds a scenario")
+    parser.add_argument("--real", action="store_true", help="in real processes: a minute a scenario")
     parser.add_argument("--out", type=Path, default=Path("runs/random-scenarios"))
     asked = parser.parse_args(arguments)
-    spark, began_s, alarms, known = None if asked.plain else session(), time.monotonic(), 0, 0
-    try:
+    spark, began_s, alarms, known, skipped = None if asked.plain else session(), time.monotonic(), 0, 0, 0
+    with ExitStack() as stack:
+        if spark is not None:
+            stack.callback(stop, spark)
+        harness = stack.enter_context(Harness()) if asked.real else None
         for seed in range(asked.first, asked.first + asked.scenarios * asked.every, asked.every):
-            found = wrong(seed, asked.out, spark)
+            try:
+                found = wrong(seed, asked.out, spark, harness)
+            except HarnessError as exc:
+                skipped += 1
+                print(f"seed {seed}: not run, {exc}", flush=True)
+                continue
             rightly = bool(found) and takes_one_topic_for_all(read_rows(asked.out / str(seed)))
             known, alarms = known + rightly, alarms + bool(found and not rightly)
             said = "nothing" if not found else "rightly INVALID (apache/rocketmq#4522)" if rightly else "INVALID"
             print(f"seed {seed}: {said}; {told(random_scenario(seed))}", flush=True)
             for verdict in found:
                 print(f"    {verdict.name}: {verdict.why}; {verdict.examples[:1]}", flush=True)
-    finally:
-        if spark is not None:
-            stop(spark)
     print(
-        f"{asked.scenarios} scenarios, {alarms} with a false alarm, {known} rightly INVALID,"
+        f"{asked.scenarios - skipped} scenarios, {alarms} with a false alarm, {known} rightly INVALID,"
         f" in {time.monotonic() - began_s:.0f} s"
     )
     return int(alarms > 0)
