@@ -554,10 +554,9 @@ WRONG: tuple[Defect, ...] = (
     ),
     Defect(
         "keeps-two-connections",
-        "next",  # it keeps asking at one, so sticky is kept; its connects beside that are out of turn
+        "start",  # it asks one only, so sticky and next are kept
         keeps_two_connections,
-        only=("all_gone", "quiet"),
-        may=frozenset({"sticky", "failover"}),  # it waits for the other one's connect
+        only=("starts", "quiet"),
     ),
     Defect(
         "leaves-after-ten",
