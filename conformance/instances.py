@@ -104,10 +104,15 @@ def _at_work_ms(part: Sequence[Observation]) -> float | None:
     return next((one.at_ms for one in _look_ups(part) if one.code == 0), None)
 
 
+def fails_chosen(situation: str) -> bool:
+    """Whether the situation disturbs only the NameServer in use, which is one client's of several."""
+    met = {step.target for step in SITUATIONS[situation].steps if step.at_s is not None}
+    return Target.CHOSEN in met and Target.OTHERS not in met
+
+
 def _is_met(watched: Watched, part: Sequence[Observation]) -> bool:
     """Whether the situation affects this client, if it affects only the NameServer in use."""
-    met = {step.target for step in SITUATIONS[watched.situation].steps if step.at_s is not None}
-    if Target.CHOSEN not in met or Target.OTHERS in met:
+    if not fails_chosen(watched.situation):
         return True
     since_ms, fronts = watched.at_work_ms or watched.began_ms, watched.name_servers
     broken = next(

@@ -14,10 +14,10 @@ from ..chaos.errors import ScenarioError, nearest
 from ..chaos.oracle import client_profiles
 from ..chaos.oracle.choosing.start_choice import ALPHA
 from ..chaos.verdict import Validity
-from .instances import ONLY, clients_of
+from .instances import ONLY, clients_of, fails_chosen
 from .rules import OF_PROGRAM, RULES, LeftOut, Measured, Rule
 from .rules.lookups import label_in
-from .rules.rule import LATE_S, Expected, plain
+from .rules.rule import LATE_S, OF_ANOTHER, Expected, plain
 from .situations import SITUATIONS, Watched
 
 # --- profiles: what each rule is expected to measure. Their files' form is oracle/client_profiles.py's
@@ -149,10 +149,15 @@ def _of_all(
     rule: Rule, clients: Mapping[str, Sequence[Watched]], profile: RuleProfile | None, why: str | None
 ) -> RuleVerdict:
     """Return the worst client's verdict, with the results of all clients of the program. `why` says why the rule's
-    situation was left out."""
-    was_run = any(one.situation in rule.situations for of in clients.values() for one in of)
-    why = why or f"{_UNSEEN if was_run else 'not run'}: {', '.join(rule.situations)}"
-    found = {name: _judge(rule, watched, profile, why) for name, watched in clients.items()}
+    situation was left out. A client that was in none of the situations has no verdict if they disturb one NameServer
+    only, which another client used; else the rule is UNKNOWN for this client."""
+    run = [one for of in clients.values() for one in of if one.situation in rule.situations]
+    of_all = dict.fromkeys((one.situation, one.number) for one in run if not fails_chosen(one.situation))
+    otherwise: Measured = LeftOut(why=why or f"{OF_ANOTHER if run else 'not run: '}{', '.join(rule.situations)}")
+    if of_all and not why:
+        names = ", ".join(dict.fromkeys(situation for situation, _ in of_all))
+        otherwise = Measured.undecided(f"too little was seen of this client in {names}", len(of_all))
+    found = {name: _judge(rule, watched, profile, otherwise) for name, watched in clients.items()}
     if len(found) == 1:
         return next(iter(found.values()))
     return replace(min(found.values(), key=_badness), clients=found)
@@ -175,14 +180,11 @@ def asked_for(
     ]
 
 
-_UNSEEN = "too little was seen of this client, or it was another one's NameServer that failed"
-
-
 def _badness(found: RuleVerdict) -> int:
     """Sort key for verdicts, worst first. Clients that never met the situation come last, behind those that met it and
     do not do what the rule measures."""
     if isinstance(found.measured, LeftOut):
-        return 6 if found.measured.why.startswith(_UNSEEN) else 4
+        return 6 if found.measured.why.startswith(OF_ANOTHER) else 4
     if found.measured.value is None and not found.measured.count:
         return 5
     return [Validity.INVALID, Validity.UNKNOWN, Validity.VALID, None].index(found.verdict)
@@ -208,7 +210,7 @@ def hindered_in(
     return tuple(found)
 
 
-def _judge(rule: Rule, watched: Sequence[Watched], profile: RuleProfile | None, why_not: str) -> RuleVerdict:
+def _judge(rule: Rule, watched: Sequence[Watched], profile: RuleProfile | None, otherwise: Measured) -> RuleVerdict:
     expected = None if profile is None else profile.rules.get(rule.name)
     of = [one for one in watched if one.situation in (*rule.situations, *rule.more)]
     of = of if any(one.situation in rule.situations for one in of) else []
@@ -223,7 +225,7 @@ def _judge(rule: Rule, watched: Sequence[Watched], profile: RuleProfile | None, 
         except Exception as exc:  # as a check that fails: UNKNOWN, never a pass
             measured = Measured.undecided(f"the rule failed: {type(exc).__name__}: {exc}", len(clear))
     else:
-        measured = LeftOut(why=why_not)
+        measured = otherwise
     verdict: Validity | None = None
     if not isinstance(measured, LeftOut):
         if measured.value is None and not (measured.odds and expected is not None):

@@ -55,7 +55,6 @@ class Instance:
     """The threads that made its connections to NameServers, as far as that was seen."""
     turned_to: list[str] = field(default_factory=list)
     """The NameServers that it connected to, in order."""
-    language: str | None = None
     unclear: str = ""
     """Why it cannot be told apart from another client; "" if it can."""
     ended: bool = False
@@ -63,12 +62,6 @@ class Instance:
     """When it last asked a NameServer."""
     waiting: dict[tuple[int, int], float] = field(default_factory=dict)
     """Send times of its requests to NameServers that have no answer yet."""
-
-    @property
-    def thread(self) -> int | None:
-        """The id of the thread that made all connections of a Java client; None for other languages, or for several
-        threads."""
-        return next(iter(self.threads)) if self.language == "JAVA" and len(self.threads) == 1 else None
 
 
 @dataclass(slots=True)
@@ -109,6 +102,7 @@ class Instances:
         self._every_request = every_request
         self._clients = clients
         self._ids: dict[int | None, set[str]] = defaultdict(set)
+        self._java: set[int | None] = set()
         self._all: list[Instance] = []
         self._of: dict[int, Instance] = {}
         self._held: dict[int, _Held] = {}
@@ -212,16 +206,26 @@ class Instances:
             held.topics |= topics_of(one)
             held.groups |= groups_of(one)
             held.ids |= ids_of(one)
-            self._ids[held.process] |= held.ids
+            self._said(held.process, one)
         held.closed = held.closed or isinstance(one, Closed)
+
+    def _said(self, process: int | None, one: Asked) -> None:
+        self._ids[process] |= ids_of(one)
+        if one.language == "JAVA":
+            self._java.add(process)
+
+    def _thread(self, instance: Instance) -> int | None:
+        """Return the id of the thread that made all connections of a Java client; None for other languages, or for
+        several threads. One client's request shows the language of all clients in its process."""
+        is_one = instance.process in self._java and len(instance.threads) == 1
+        return next(iter(instance.threads)) if is_one else None
 
     def _owner_saw(self, owner: Instance, one: Observation) -> None:
         if isinstance(one, Asked):
             owner.topics |= topics_of(one) if one.front in self._name_servers else set()
             owner.groups |= groups_of(one)
-            owner.language = one.language
             owner.ids |= ids_of(one)
-            self._ids[owner.process] |= ids_of(one)
+            self._said(owner.process, one)
             if one.front in self._name_servers:
                 owner.asked_ms = max(owner.asked_ms, one.at_ms)
                 owner.waiting[one.connection, one.opaque] = one.at_ms
@@ -263,9 +267,9 @@ class Instances:
             return self._new(held)
         if not is_last and self._clients is not None and self._waits_for_its_thread(held, living):
             return None
-        if held.thread is not None and any(each.thread for each in living):
-            own = [each for each in living if each.thread == held.thread]
-            living = own or [each for each in living if each.thread is None]
+        if held.thread is not None and any(map(self._thread, living)):
+            own = [each for each in living if self._thread(each) == held.thread]
+            living = own or [each for each in living if self._thread(each) is None]
             if len(own) == 1 or not living:
                 return own[0] if own else self._new(held)
         is_over = is_last or held.closed or now_ms - held.since_ms >= WAITS_MS
@@ -280,8 +284,8 @@ class Instances:
         client."""
         if held.thread is None or held.asked or not held.closed or len(self._held) > HELD_MAX:
             return False
-        unknown = any(each.language == "JAVA" and each.thread is None for each in living)
-        return unknown and all(each.thread != held.thread for each in living)
+        threads = [*map(self._thread, living)]
+        return held.process in self._java and None in threads and held.thread not in threads
 
     def _of_broker(self, held: _Held, living: Sequence[Instance], is_over: bool) -> Instance | None:
         named = [each for each in living if held.ids & each.ids]
@@ -303,7 +307,7 @@ class Instances:
     def _asker(self, held: _Held, living: Sequence[Instance], now_ms: float, is_over: bool) -> Instance | None:
         lacking = [each for each in living if held.front not in each.open.values()]
         known = max(len(self._ids[held.process]), self._clients or 0)
-        has_more = known > len(living)
+        has_more = known > sum(each.process == held.process for each in self.living())  # `living` may be fewer
         if len(lacking) > 1 and not held.topics and not is_over:
             return None
         if not lacking:

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from ...chaos.fronts.observed import Asked
 from ...chaos.oracle.choosing.labels import EVERY, KEPT, MOVES, ODDS, WORDS
 from ...chaos.oracle.choosing.machine import Step, Successions
 from ...chaos.oracle.choosing.orders import GIVEN, ORDERS, OWN, SHUFFLED, ListOrder, order_of
@@ -204,7 +205,8 @@ _STARTS = ("random", *map(str, range(10)), "scored", "uneven")
 @rules("starts", words=_STARTS, also={"0 of the shuffle": ("random",)}, of_choice=True)
 def start(watched: Sequence[Watched]) -> Measured:
     """the NameServer that a process asks first: random (p: how often uniform choices are at least so uneven), at a
-    fixed place of the list as given, counted from 0, or chosen by latency"""
+    fixed place of the list as given, counted from 0, or chosen by latency (scored: it stays connected to a NameServer
+    that it does not ask)"""
     of = [(one, first_choice(one)) for one in watched]
     began = [(one, front) for one, front in of if front is not None]
     n = max((len(one.name_servers) for one, _ in began), default=0)
@@ -215,8 +217,9 @@ def start(watched: Sequence[Watched]) -> Measured:
     total, says = len(began), " / ".join(map(str, ordered))
     p = p_value(ordered)
     examples = ({"first choices": ordered},)
-    if sum(_dials_all_first(one) for one, _ in began) > total / 2:
-        return Measured(value="scored", count=total, p=p, why=f"dials all, asks one: {says}", examples=examples)
+    if sum(_keeps_unasked(one) for one, _ in began) > total / 2:
+        why = f"it connects to several and asks one: {says}"
+        return Measured(value="scored", count=total, p=p, why=why, examples=examples)
     if len(counts) == 1:
         doubt = n ** (1.0 - total)
         who = f"all {total:,} processes" if total > 1 else "the only process"
@@ -236,12 +239,10 @@ def start(watched: Sequence[Watched]) -> Measured:
     return Measured(value="random", count=total, p=p, power=POWER, why=why, examples=examples)
 
 
-def _dials_all_first(watched: Watched) -> bool:
-    found = tries(watched)
-    asked = next((number for number, one in enumerate(found) if one.asked_ms is not None), len(found))
-    opened_ms = found[asked].asked_ms if asked < len(found) else None
-    dialled = {one.front for one in found if one.dialled and (opened_ms is None or one.began_ms <= opened_ms)}
-    return len(watched.name_servers) > 1 and dialled == set(watched.name_servers)
+def _keeps_unasked(watched: Watched) -> bool:
+    asked = {one.front for one in watched.of(Asked)}
+    kept = [one for one in tries(watched) if one.outcome is TryOutcome.UNUSED and one.front not in asked]
+    return any(one.ended_ms is None or one.ended_ms >= watched.stopping_ms for one in kept)
 
 
 @rules(*LASTS, words=WORDS, more=tuple(SITUATIONS), of_choice=True)

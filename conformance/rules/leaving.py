@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from ..situations import Watched
 from .lookups import ENDED_WITH_ANSWER, SKEW_MS, Try, TryOutcome, broken, goes_anywhere, label_in, tries
-from .rule import LeftOut, Measure, Measured, Rule, Samples
+from .rule import OF_ANOTHER, LeftOut, Measure, Measured, Rule, Samples
 
 LEFT, KEPT = "left", "kept"
 _Decided = tuple[str | None, str]
@@ -49,8 +49,8 @@ def _broken(watched: Sequence[Watched]) -> Iterator[tuple[Watched, float, str, l
 def _measure(situation: str, decide: Callable[[Sequence[Try], str], _Decided]) -> Measure:
     def measure(watched: Sequence[Watched]) -> Measured:
         of = [one for one in watched if one.situation == situation]
-        if not of:  # another client of the program had the NameServer that failed
-            return LeftOut(why=f"not run: {situation}")
+        if not of:
+            return LeftOut(why=f"{OF_ANOTHER}{situation}")
         if label_in(watched).takes_turns:
             return LeftOut(why="the client changes its NameServer also without a failure")
         found = Samples("no process was at work when it happened")

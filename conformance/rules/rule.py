@@ -93,6 +93,8 @@ class LeftOut(Measured):
 
 
 EXAMPLES_MAX = 5
+OF_ANOTHER = "another client's NameServer failed in "
+"""Why a rule is left out for a client whose NameServer the situation did not disturb."""
 LATE_S = 0.4
 """A little less than JOIN_MS of lookups.py."""
 TOO_LATE_S = 1.5

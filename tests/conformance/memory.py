@@ -41,7 +41,7 @@ CLOCK = VirtualClock()
 SEND_EVERY_S = 1.0
 WORK_LIMIT_S = 12.0
 """So long a process is waited for that finds no route."""
-_PEER = Address("127.0.0.1", 40_000)
+_PEER = Address("127.0.0.1", 50_000)
 
 Plant = Callable[[Client], None]
 
@@ -117,7 +117,14 @@ class _OfProcess:
             raise ConnectError(f"connect to {address} failed: this process is dead")
         if front is None:
             return await stand.network.connect(address, factory)
-        dialled = Dialled(at_ms=_now_ms(), address=address, front=front.name, process=self._number, thread=self._thread)
+        dialled = Dialled(
+            at_ms=_now_ms(),
+            address=address,
+            front=front.name,
+            process=self._number,
+            thread=self._thread,
+            local=next(stand.ports),
+        )
         stand.saw_of(self._number, dialled)
         if front.behaviour.dials is Dials.REFUSED:
             await CLOCK.sleep(0.0003)
@@ -129,7 +136,7 @@ class _OfProcess:
                 stand.saw_of(self._number, GaveUp(at_ms=_now_ms(), address=address, front=front.name))
         before = len(stand.network.transports)
         protocol = await stand.network.connect(address, factory)
-        stand.process_of[front.last] = self._number
+        stand.dialled_by[front.last] = dialled
         self._transports += [end for end in stand.network.transports[before:] if end.protocol is protocol]
         return protocol
 
@@ -179,7 +186,9 @@ class MemoryStand(Stand):
         self.network = MemoryNetwork()
         self.numbers: Iterator[int] = itertools.count(1)
         self.memory_fronts: dict[str, MemoryFront] = {}
-        self.process_of: dict[int, int] = {}
+        self.ports: Iterator[int] = itertools.count(_PEER.port + 1)
+        self.dialled_by: dict[int, Dialled] = {}
+        """The connect of each connection."""
         self._all: list[tuple[int | None, Observation]] = []
         self._asked_routes: set[tuple[int, int]] = set()
         self.at_work: dict[int, float] = {}
@@ -213,7 +222,7 @@ class MemoryStand(Stand):
         if isinstance(seen, Asked) and seen.code == GET_ROUTEINFO:
             self._asked_routes.add((seen.connection, seen.opaque))
         elif isinstance(seen, Answered) and seen.code == 0 and (seen.connection, seen.opaque) in self._asked_routes:
-            self.at_work.setdefault(self.process_of[seen.connection], seen.at_ms)
+            self.at_work.setdefault(self.dialled_by[seen.connection].process, seen.at_ms)
         if isinstance(seen, Asked):
             seen = seen._replace(language="JAVA")  # whose clients are told apart by the thread that dials
         self._all.append((None, seen))
@@ -224,9 +233,10 @@ class MemoryStand(Stand):
     def seen_by(self, process: int) -> tuple[Observation, ...]:
         found = []
         for of, one in self._all:
-            connection = getattr(one, "connection", None)
-            owner = of if connection is None else self.process_of.get(connection)
-            if owner is None or owner == process:
+            dialled = self.dialled_by.get(getattr(one, "connection", 0))
+            if isinstance(one, Opened) and dialled is not None:
+                one = replace(one, peer=Address(_PEER.host, dialled.local or 0))
+            if (of if dialled is None else dialled.process) in (None, process):
                 found.append(one)
         return tuple(sorted(found, key=lambda one: one.at_ms))
 

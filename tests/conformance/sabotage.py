@@ -554,10 +554,9 @@ WRONG: tuple[Defect, ...] = (
     ),
     Defect(
         "keeps-two-connections",
-        "next",  # it keeps asking at one, so sticky is kept; its connects beside that are out of turn
+        "start",  # it asks one only, so sticky and next are kept
         keeps_two_connections,
-        only=("all_gone", "quiet"),
-        may=frozenset({"sticky", "failover"}),  # it waits for the other one's connect
+        only=("starts", "quiet"),
     ),
     Defect(
         "leaves-after-ten",
@@ -577,9 +576,8 @@ WRONG: tuple[Defect, ...] = (
         "comes-back",
         "sticky",
         comes_back,
-        only=("closed", "all_gone", "quiet"),
-        may=frozenset({"phase_lock", "next", "tries_refused"}),
-        repeats=3,
+        only=("closed", "quiet"),
+        repeats=8,  # beside two other clients `closed` meets its NameServer in 5 of 9 runs
     ),
 )
 """Three more need more than this: one that starts while a NameServer is dead (tests/chaos/fronts/test_rows.py), one

@@ -73,6 +73,21 @@ def test_a_client_whose_name_server_was_not_the_one_that_fails_says_nothing_of_f
     assert len([one for of in clients_of([program]).values() for one in of]) == 1
 
 
+def test_a_client_that_was_not_seen_where_every_client_is_makes_the_rule_unknown() -> None:
+    def start(number: int) -> Story:
+        front = f"ns-{number % 3}"
+        return beats(Story("starts", for_s=3.0, number=number), "a", 1.0).ask(front, 0.05).ask(front, 0.3)
+
+    lasting = together(client("a", "ns-0", "orders"), client("b", "ns-1", "trace", first_s=3))
+    starts = [start(number).watched() for number in range(60)]
+    (found,) = judge_all([lasting, *starts], profile_of("java-5.3"), ["start"])
+    assert {name: one.verdict for name, one in found.clients.items()} == {
+        "orders": Validity.VALID,
+        "trace": Validity.UNKNOWN,
+    }
+    assert (found.verdict, found.measured.why) == (Validity.UNKNOWN, "too little was seen of this client in starts")
+
+
 def test_a_rule_that_one_client_has_no_part_for_is_left_out_though_another_never_met_the_situation() -> None:
     def one(name: str, front: str, topic: str) -> Story:
         story = beats(Story("one_unreachable", name_servers=2, for_s=62.0), name, 1.0).ask(front, 0.05, topic=topic)

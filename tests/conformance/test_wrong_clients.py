@@ -93,7 +93,8 @@ def test_three_right_clients_in_a_program_are_not_invalid(tmp_path: Path) -> Non
 def test_as_a_program_of_its_own_it_is_invalid_by_the_right_rule(wrong: Defect, beside: int, tmp_path: Path) -> None:
     shown = {name for name, rule in RULES.items() if {*rule.situations} <= {*wrong.only}} | {wrong.rule}
     options = ("--profile", "java-5.3", "--profile-rocketmq", "5.x", "--rules", ",".join(shown))
-    numbers = ("--starts", str(wrong.starts), "--repeats", str(wrong.repeats), "--out", str(tmp_path / "run"))
+    repeats = wrong.repeats if beside else 1
+    numbers = ("--starts", str(wrong.starts), "--repeats", str(repeats), "--out", str(tmp_path / "run"))
     words = (sys.executable, str(DRIVERS / "ours.py"), "5.x", wrong.name, str(beside))
     conform = (sys.executable, "-m", "nemesrv.chaos", "conform", *options, *numbers, "--", *words)
     done = subprocess.run(conform, capture_output=True, text=True, check=False)

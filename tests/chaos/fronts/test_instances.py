@@ -145,6 +145,32 @@ def test_each_java_client_dials_from_a_thread_of_its_own(language: str, of: list
     assert any(story.unclear()) == (language == "GO")
 
 
+def test_a_java_client_that_connects_everywhere_before_it_asks_is_one() -> None:
+    story = Story(clients=4)
+    for thread, connection, front in ((701, 1, "ns-0"), (702, 2, "ns-0"), (703, 3, "ns-0"), (703, 4, "ns-1")):
+        story.instances.see(Dialled(at_ms=thread, address=PEER, front=front, process=70, thread=thread))
+        story.opened(connection, front, 70, thread / 1000)
+        if thread < 703:
+            story.asked(connection, front, thread / 1000, language="JAVA")
+    story.asked(4, "ns-1", 0.8, language="JAVA")
+    assert story.whose == {1: 0, 2: 1, 3: 2, 4: 2}
+
+
+def test_one_of_three_whose_threads_are_not_all_known_is_not_a_fourth() -> None:
+    story = Story(clients=3)
+    for thread in (701, 702):
+        story.instances.see(Dialled(at_ms=thread, address=PEER, front="ns-0", process=70, thread=thread))
+    story.opened(1, "ns-0", 70, 1).opened(2, "ns-0", 70, 1)
+    story.instances.see(Dialled(at_ms=1_100, address=PEER, front="ns-0", process=70, thread=703))
+    story.opened(3, "ns-0", 70, 1.2)
+    for at_s, (connection, topic) in enumerate(((1, "orders"), (2, "trace"), (3, "bills"), (1, "orders")), start=2):
+        story.asked(connection, "ns-0", at_s, topic, language="JAVA")
+    story.instances.see(Dialled(at_ms=7_000, address=PEER, front="ns-1", process=70, thread=702))
+    story.opened(4, "ns-1", 70, 7).asked(4, "ns-1", 7.1, "trace", language="JAVA").asked(1, "ns-0", 8)
+    story.look(50)
+    assert story.whose == {1: 0, 2: 1, 3: 2, 4: 1}
+
+
 def test_of_two_java_clients_that_dial_one_front_at_once_no_thread_is_known() -> None:
     story = Story(clients=2)
     for thread in (701, 702):

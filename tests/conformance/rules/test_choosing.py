@@ -70,15 +70,21 @@ def test_few_starts_decide_nothing_of_chance() -> None:
     assert found("start", Story("starts", at_work_s=None).watched()).value is None
 
 
-def test_who_dials_all_before_it_asks_one_chooses_by_a_score() -> None:
-    def rust(number: int) -> Watched:
-        story = Story("starts", number=number)
-        for front in story.name_servers:
-            story.dial(front, 0.01)
-        return story.ask(f"ns-{number % 3}", 0.02).watched()
+@pytest.mark.parametrize("more", [1, 2])
+def test_who_connects_to_more_than_it_asks_chooses_by_a_score(more: int) -> None:
+    def rust(number: int, *, closes: bool = False) -> Watched:
+        story = Story("starts", number=number).ask(f"ns-{number % 3}", 0.02)
+        for other in range(number + 1, number + 1 + more):
+            story.dial(f"ns-{other % 3}", 0.01)
+            if closes:
+                story.close(f"ns-{other % 3}", 0.015)
+        return story.watched()
 
     assert verdict("start", "scored", *map(rust, range(20))) is Validity.VALID
-    assert verdict("start", "scored", *starts(7, 7, 6)) is Validity.INVALID
+    assert verdict("start", "random", *map(rust, range(20))) is Validity.INVALID
+    gave_up = [rust(number, closes=True) for number in range(20)]
+    for right in (gave_up, starts(7, 7, 6)):
+        assert verdict("start", "scored", *right) is Validity.INVALID
 
 
 def test_a_list_as_given_is_known_by_what_follows_what_and_by_its_starts() -> None:

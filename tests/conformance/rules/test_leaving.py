@@ -123,4 +123,4 @@ def test_when_one_that_draws_for_each_request_draws_another_one_is_chance() -> N
 
 def test_a_client_that_was_not_in_the_situation_is_left_out() -> None:
     quiet = Story("quiet").ask("ns-1", 0.05).ask("ns-1", 30.0).ask("ns-1", 60.0).watched()
-    assert RULES["leaves_on_refused"].measure([quiet]) == LeftOut(why="not run: refused")
+    assert RULES["leaves_on_refused"].measure([quiet]) == LeftOut(why="another client's NameServer failed in refused")
