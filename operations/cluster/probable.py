@@ -203,13 +203,15 @@ def _of_episodes(
 
 
 def _not_belied(said: Sequence[Said], found: Reconstructed) -> list[Said]:
-    """Return the causes without "no NameServer named at boot" of brokers that fetch their list and do register."""
+    """Return the causes without those of another cluster's logs, and without "no NameServer named at boot" of brokers
+    that fetch their list and do register."""
     registers = {
         file
         for source in found.found
         if any(line.event in ("registered", "name_servers_fetched", "name_servers_set") for line in source.lines)
         for file in source.files
     }
+    said = [one for one in said if one.file not in found.left_out]
     return [one for one in said if one.cause != "no-name-server-given" or one.file not in registers]
 
 

@@ -357,7 +357,7 @@ APACHES = Path(__file__).parents[3] / "docs" / "incident-logs" / "broker-partiti
 def test_a_fault_that_is_over_and_hit_a_client_is_told_with_what_the_client_suffered() -> None:
     one = diagnosed([APACHES])
     assert (one.answer.name, one.status) == ("link-failed", 3)
-    (consumer,) = (line for line in one.lines if line.startswith("consumer-0: "))
+    (consumer,) = (line for line in one.lines if line.startswith("  consumer-0: "))
     assert 'a call ended with "The broker[broker-a] not exist" 14 times from 07:46:34 to 07:46:38' in consumer
     assert not any("look-up" in line for line in one.lines), "no topic was asked for"
     asked = diagnosed([APACHES], "orders").lines

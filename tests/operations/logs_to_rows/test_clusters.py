@@ -73,7 +73,7 @@ def test_together_the_larger_is_told_as_it_is_alone(logs: Path, place: str) -> N
     assert found.topology == imported(logs / place).topology
     (note,) = apart(found)
     assert f"of {place}/ (" in note
-    assert f"import it alone from {other}/" in note
+    assert f"read it alone, from {other}/" in note
 
 
 def test_of_two_whole_clusters_neither_is_in_the_other_s_history(logs: Path) -> None:
@@ -158,7 +158,7 @@ def test_two_incidents_at_the_same_addresses_are_told_apart_by_their_brokers_liv
     assert files(found) == {"broker-crash-5"}
     (note,) = apart(found)
     assert when in note
-    assert note.endswith("import it alone from broker-partition/")
+    assert note.endswith("read it alone, from broker-partition/")
 
 
 def test_a_cluster_whose_logs_are_in_a_folder_a_day_stays_one(tmp_path: Path) -> None:
