@@ -106,12 +106,18 @@ def signs_of(hypothesis: Mapping[str, Any], side: str) -> list[str]:
 
 
 def alternatives(number: int, episode: Mapping[str, Any]) -> Iterator[str]:
-    """Return `or 1=2 (0.23 against 0.77): broker-a's process ended` for the second and third likeliest fault, unless
-    the fault's score is below LEAST_SCORE."""
+    """Return `or 1=2 (0.23 of the likelihood; the first has 0.77): broker-a's process ended` for each other form."""
+    return (f"or {number}={place} {form}" for place, form in other_forms(episode))
+
+
+def other_forms(episode: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
+    """Return the place and the sentence of the second and third likeliest fault, unless the fault's score is below
+    LEAST_SCORE."""
     first, *others = episode["hypotheses"][:3]
     for place, other in enumerate(others, 2):
         if other["score"] >= LEAST_SCORE:
-            yield f"or {number}={place} ({other['score']:.2f} against {first['score']:.2f}): {other['sentence']}"
+            shares = f"{other['score']:.2f} of the likelihood; the first has {first['score']:.2f}"
+            yield place, f"({shares}): {other['sentence']}"
 
 
 def suffered_lines(told: Iterable[Mapping[str, Any]]) -> Iterator[str]:

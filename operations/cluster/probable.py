@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from ...chaos.reports.imported import other_forms
 from ..inferring.conditions import (
     LIKELY,
     WORDS_AT_MOST,
@@ -72,6 +73,8 @@ class Answer:
     others: Sequence[Condition] = field(default_factory=tuple)
     share: float = 0.0
     """The share from which its score follows; for `unknown`, that of the likeliest cause."""
+    forms: Sequence[str] = ()
+    """Other possible forms of this cause, such as a fault in one direction."""
     is_over: bool = False
     """Whether it ended within the logs, and no client's log shows that it was affected."""
 
@@ -93,6 +96,7 @@ class Answer:
         told = [head, *(f"   {where}  {text}".rstrip() for where, text in self.lines), f"   -> {self.then}"]
         if self.is_over and self.name not in (UNKNOWN, NOTHING):
             told.append("   It was over when the logs ended. No client's log that reaches it tells of trouble by it.")
+        told += [f"   {form}" for form in self.forms]
         others = [f"{one.cause} ({one.score:.2f})" for one in self.others if one.score >= 0.05]
         return [*told, *([f"   or: {', '.join(others)}"] if others else [])]
 
@@ -148,6 +152,7 @@ def probable(
         then=first.remedy,
         lines=first.lines,
         others=ranked[1:],
+        forms=first.forms,
         is_over=first.is_over and not failures,
     )
 
@@ -199,7 +204,8 @@ def _of_episodes(
         is_felt = _is_before(found, episode, [(one.from_ms, one.to_ms) for one in suffering])
         is_over = episode.to_ms is not None and not is_felt
         says = episode.score if is_near else 0.0
-        yield Condition(name, weight, 1, sentence, remedy, told, is_over=is_over, of_fault=says)
+        forms = tuple(f"or {form}" for _, form in other_forms(episode.to_json()))
+        yield Condition(name, weight, 1, sentence, remedy, told, is_over=is_over, of_fault=says, forms=forms)
 
 
 def _not_belied(said: Sequence[Said], found: Reconstructed) -> list[Said]:

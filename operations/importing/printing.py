@@ -33,7 +33,7 @@ def lines_of(document: Mapping[str, Any]) -> Iterator[str]:
     yield f"time line (time of day, and seconds since {time_0(document)}, which the faults below count, too)"
     yield from _timeline(document["timeline"])
     yield ""
-    yield "faults that explain it"
+    yield "faults that explain it (the number of a cause: how often causes with this number are right)"
     yield from episode_lines(document)
     for sentence in document.get("not_seen") or ():
         yield f"  ? {sentence}"
