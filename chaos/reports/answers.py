@@ -197,7 +197,8 @@ def of_incident(said: Answers, incident: Mapping[str, Any], *, is_judged: bool =
         sentence = f"What happened{how}: {one['sentence'].rstrip('.')}"
     if said.verdict is Validity.VALID:
         outside = "; what went wrong came from outside" if faults else ""
-        said = replace(said, first=f"As far as these logs show, no node broke a rule of RocketMQ{outside}")
+        behaved = f"As far as these logs show, no node broke a rule of RocketMQ{outside}"
+        said = replace(said, first=behaved, outside="")
         if sentences or faults:  # VALID alone would read as if nothing had happened
             said, sentence = replace(said, outside=sentence), ""
     labels = {
