@@ -11,7 +11,7 @@ import asyncio
 import dataclasses
 import json
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from ...chaos.errors import HarnessError
@@ -24,6 +24,7 @@ from ..inferring.episodes import episodes_of
 from ..inferring.said import Hearing, all_heard, text_at, texts_in
 from ..inferring.suffering import EVENTS, Suffered, suffered
 from ..logs_to_rows.gather import gather, not_quoted, plain_logs
+from ..logs_to_rows.line import zone_text
 from ..logs_to_rows.reconstruct import reconstruct
 from ..logs_to_rows.sources import CLIENT, kind_by_name
 from .answer_causes import is_routed_everywhere
@@ -242,7 +243,12 @@ def diagnosed(
     }
     answer = probable(texts, found, episodes, causes, failures, suffering)
     shown = text_at(places, [where for where, text in answer.lines if not text])
-    answer = dataclasses.replace(answer, lines=[(where, text or shown.get(where, "")) for where, text in answer.lines])
+    zone_ms = found.zone.utcoffset(None) / timedelta(milliseconds=1)
+    answer = dataclasses.replace(
+        answer,
+        lines=[(where, text or shown.get(where, "")) for where, text in answer.lines],
+        zones={file: zone_text(one.zone_ms) for one in found.found if one.zone_ms != zone_ms for file in one.files},
+    )
     servers = {file for source in found.found if source.kind != CLIENT for file in source.files}
     notes = [*not_quoted(notes, _quoted(answer)), *(note for note in found.notes if note not in found.apart)]
     quotes_client = not _quoted(answer) <= servers

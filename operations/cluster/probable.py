@@ -10,7 +10,7 @@ half of the total likelihood, the answer is `unknown`, and names the logs that a
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -70,6 +70,8 @@ class Answer:
     """The remedy, or the logs to add."""
     lines: Sequence[tuple[str, str]] = ()
     """`FILE:LINE`, and its text."""
+    zones: Mapping[str, str] = field(default_factory=dict)
+    """The zone of each file whose lines have another zone than the answer's times."""
     others: Sequence[Condition] = field(default_factory=tuple)
     share: float = 0.0
     """The share from which its score follows; for `unknown`, that of the likeliest cause."""
@@ -93,12 +95,17 @@ class Answer:
     def told(self) -> list[str]:
         sure = f"{self.certainty} ({self.score:.2f})"
         head = self.sentence if self.name == UNKNOWN else f"{sure}: {self.sentence}"
-        told = [head, *(f"   {where}  {text}".rstrip() for where, text in self.lines), f"   -> {self.then}"]
+        told = [head, *(f"   {self._placed(where)}  {text}".rstrip() for where, text in self.lines)]
+        told.append(f"   -> {self.then}")
         if self.is_over and self.name not in (UNKNOWN, NOTHING):
             told.append("   It was over when the logs ended. No client's log that reaches it tells of trouble by it.")
         told += [f"   {form}" for form in self.forms]
         others = [f"{one.cause} ({one.score:.2f})" for one in self.others if one.score >= 0.05]
         return [*told, *([f"   or: {', '.join(others)}"] if others else [])]
+
+    def _placed(self, where: str) -> str:
+        zone = self.zones.get(where.rpartition(":")[0])
+        return f"{where} (UTC{zone})" if zone else where
 
 
 def probable(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from nemesrv.operations.cluster.doctor import diagnosed
 from nemesrv.operations.inferring.episodes import episodes_of
 from nemesrv.operations.logs_to_rows.clusters import clusters_of
 from nemesrv.operations.logs_to_rows.gather import plain_logs
@@ -159,6 +160,10 @@ def test_two_incidents_at_the_same_addresses_are_told_apart_by_their_brokers_liv
     (note,) = apart(found)
     assert when in note
     assert note.endswith("read it alone, from broker-partition/")
+    if not shift_days:
+        told = diagnosed([tmp_path])
+        assert told.lines[0].startswith("These logs are of 2 clusters, ")
+        assert {one.client for one in told.suffering} == {"consumer-0", "producer-0"}, "none of the other cluster's"
 
 
 def test_a_cluster_whose_logs_are_in_a_folder_a_day_stays_one(tmp_path: Path) -> None:
