@@ -73,6 +73,8 @@ def cli(context: click.Context) -> None:
     nemesrv run broker-partition              one experiment, with its verdict table and report
     nemesrv run mine.yaml --clock virtual     the same nodes in one process, in seconds
     nemesrv check runs/latest                 judge a recorded run again
+    nemesrv doctor logs/                      last night's logs: the likeliest cause, in seconds
+    nemesrv import logs/ --out incident       the same logs: every fault; `nemesrv replay incident` repeats it
     nemesrv up --json                         a cluster that stays up for your own clients
     nemesrv conform -- ./my-client            how any client picks a NameServer and abandons dead servers
     nemesrv scenarios                         nemesrv's own scenarios

@@ -33,7 +33,7 @@ def compare(
     is not given, both sides run A: side A with the changes of `--set-a`, side B with the changes of `--set-b`. The
     output has the metrics and the measured registration periods of both sides, each check's verdicts in the runs of
     both sides, and the differences of the routes at the end and of the clients. Exit status: 0 no metric differs, 1 a
-    metric differs, 3 there are too few runs to decide a metric.
+    metric differs, 3 no test decides a metric, because there are too few runs, or the scenario sets the timers' phases.
 
     \b
     nemesrv compare runs/before runs/after

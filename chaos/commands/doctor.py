@@ -40,13 +40,15 @@ def doctor(
     offsets: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Say why a client gets "No route info of this topic" (code 17): ask live servers about TOPIC (-n), or read LOGS.
-    The most probable cause is printed first. doctor changes nothing on the servers.
+    """Say what went wrong, from logs or from a live cluster: read LOGS, or ask live servers (-n) why clients get "No
+    route info of this topic" (code 17) for TOPIC. The most probable cause is printed first. doctor changes nothing on
+    the servers.
 
     \b
+    nemesrv doctor collected/ client.log.gz
+    nemesrv doctor collected/ client.log.gz --topic orders
     nemesrv doctor orders -n "10.0.0.1:9876;10.0.0.2:9876"
     nemesrv doctor orders -n 10.0.0.1:9876 -g orders-readers -b 10.0.1.1:10911
-    nemesrv doctor collected/ client.log.gz --topic orders
     nemesrv doctor -                  read from standard input
 
     Exit status: 0 nothing is wrong, 1 a cause is certain, 3 something is wrong but no cause is certain, 4 no NameServer

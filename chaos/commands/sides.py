@@ -105,7 +105,7 @@ def _measured(job: _Job) -> ComparedRun:
     from ..checks.plain.verdicts import verdicts
 
     record_virtual(scenario.model_copy(update={"seed": None}), seed, folder)
-    return run_of(folder, verdicts(folder, scenario.checks), name)
+    return run_of(folder, verdicts(folder, scenario.checks), name, fixed_phases=bool(scenario.phases))
 
 
 def run_folders(side: str, path: Path) -> list[Path]:

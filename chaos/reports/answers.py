@@ -95,6 +95,8 @@ class Answers:
     cost: str = ""
     """The run's cost for its clients."""
     undecided: tuple[str, ...] = ()
+    outside: str = ""
+    """Of an import in which no node broke a rule: what happened."""
 
     @property
     def rest(self) -> list[str]:
@@ -105,7 +107,8 @@ class Answers:
 
     def lines(self) -> list[str]:
         head = f"{self.verdict} {self.name}" + (f" ({self.about})" if self.about else "")
-        return [". ".join(filter(None, (head, self.first.rstrip("."), self.injected.rstrip(".")))) + ".", *self.rest]
+        told = self.outside, head, self.first.rstrip("."), self.injected.rstrip(".")
+        return [". ".join(filter(None, told)) + ".", *self.rest]
 
 
 def answers(
@@ -194,7 +197,10 @@ def of_incident(said: Answers, incident: Mapping[str, Any], *, is_judged: bool =
         sentence = f"What happened{how}: {one['sentence'].rstrip('.')}"
     if said.verdict is Validity.VALID:
         outside = "; what went wrong came from outside" if faults else ""
-        said = replace(said, first=f"As far as these logs show, no node broke a rule of RocketMQ{outside}")
+        behaved = f"As far as these logs show, no node broke a rule of RocketMQ{outside}"
+        said = replace(said, first=behaved, outside="")
+        if sentences or faults:  # VALID alone would read as if nothing had happened
+            said, sentence = replace(said, outside=sentence), ""
     labels = {
         f"{entry['do']}-{number}": f"{_noun(entry['do'])}{f' of episode {number}' if len(told) > 1 else ''}"
         for number, one in told.items()

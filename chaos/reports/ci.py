@@ -96,7 +96,8 @@ def summary(told: Answers, verdicts: Sequence[Verdict], replay: str, left_out: M
     """Return the text for a CI job's page (`$GITHUB_STEP_SUMMARY`): the answers, the command that repeats the run, and
     the groups of checks. A group is one line, followed by the group's checks that are not VALID, with examples."""
     lines = [f"### {SIGN[told.verdict]} {cell(told.name)}: {told.verdict}", ""]
-    lines += [f"**{cell(told.first)}**", ""] if told.first else []
+    headline = ". ".join(filter(None, (told.outside, told.first)))
+    lines += [f"**{cell(headline)}**", ""] if headline else []
     about = f"{told.about[:1].upper()}{told.about[1:]}." if told.about else ""
     lines += [" ".join(filter(None, (cell(about), cell(told.injected), f"Repeat it: `{replay}`"))), ""]
     said = (*told.rest, left_out_line(left_out), exercised_line(verdicts))

@@ -20,7 +20,7 @@ def result(document: Mapping[str, Any], verdicts: Sequence[Verdict], left_out: i
     """Return sentences about an import: the faults that explain the logs, INVALID checks, the number of undecided
     checks."""
     faults = [episode for episode in document["episodes"] if "follows" not in episode]
-    told = [f"{_capital(scored(episode, document))}." for episode in faults[:EPISODES_MAX]]
+    told = [f"{capital(scored(episode, document))}." for episode in faults[:EPISODES_MAX]]
     more = len(faults) - len(told)
     told += [f"And {more} more in incident.json."] if more > 0 else []
     told = told or ["Nothing in these logs asks for a fault."]
@@ -39,8 +39,9 @@ def answer_list(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     for number, episode in [one for one in numbered if "follows" not in one[1]][:EPISODES_MAX]:
         signs = "; ".join(signs_of(episode["hypotheses"][0], "for"))
         rows += [("Signs of it", f"{signs}.")] if signs else []
-        rows += [("Not certain", _capital(f"{text}.")) for text in alternatives(number, episode)]
-    rows += [("Suffered", f"{line}.") for line in suffered_lines(document.get("suffered") or ())]
+        rows += [("Not certain", capital(f"{text}.")) for text in alternatives(number, episode)]
+    suffered = [*suffered_lines(document.get("suffered") or ()), *ended_before(document)]
+    rows += [("Suffered", f"{line}.") for line in suffered]
     return rows
 
 
@@ -105,12 +106,18 @@ def signs_of(hypothesis: Mapping[str, Any], side: str) -> list[str]:
 
 
 def alternatives(number: int, episode: Mapping[str, Any]) -> Iterator[str]:
-    """Return `or 1=2 (0.23 against 0.77): broker-a's process ended` for the second and third likeliest fault, unless
-    the fault's score is below LEAST_SCORE."""
+    """Return `or 1=2 (0.23 of the likelihood; the first has 0.77): broker-a's process ended` for each other form."""
+    return (f"or {number}={place} {form}" for place, form in other_forms(episode))
+
+
+def other_forms(episode: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
+    """Return the place and the sentence of the second and third likeliest fault, unless the fault's score is below
+    LEAST_SCORE."""
     first, *others = episode["hypotheses"][:3]
     for place, other in enumerate(others, 2):
         if other["score"] >= LEAST_SCORE:
-            yield f"or {number}={place} ({other['score']:.2f} against {first['score']:.2f}): {other['sentence']}"
+            shares = f"{other['score']:.2f} of the likelihood; the first has {first['score']:.2f}"
+            yield place, f"({shares}): {other['sentence']}"
 
 
 def suffered_lines(told: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -118,6 +125,19 @@ def suffered_lines(told: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     `suffered`."""
     for client, of in groupby(told, lambda one: str(one["client"])):
         yield f"{client}: {'; '.join(one['says'] for one in of)}"
+
+
+def ended_before(document: Mapping[str, Any]) -> Iterator[str]:
+    """Return a line for each client without a failed call whose log ends before the first fault: `producer-0: no
+    failure in its log, whose last line is 07:43:36, before the fault`."""
+    begins_ms = [one["from_ms"] for one in document["episodes"] if one["from_ms"] is not None]
+    origin, hit = datetime.fromisoformat(document["origin"]), {one["client"] for one in document.get("suffered") or ()}
+    for source in document.get("sources") or ():
+        if source.get("kind") != "client" or source["source"] in hit or not (begins_ms and source.get("last")):
+            continue
+        last = datetime.fromisoformat(source["last"]).astimezone(origin.tzinfo)
+        if last < origin + timedelta(milliseconds=min(begins_ms)):
+            yield f"{source['source']}: no failure in its log, whose last line is {last:%H:%M:%S}, before the fault"
 
 
 def _times_of_day(episode: Mapping[str, Any], begun: datetime) -> str:
@@ -133,5 +153,5 @@ def _place(one: Mapping[str, Any]) -> str:
     return f"  {one['file']}:{one['line']}" if one.get("file") else ""
 
 
-def _capital(text: str) -> str:
+def capital(text: str) -> str:
     return text[:1].upper() + text[1:]

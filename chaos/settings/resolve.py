@@ -15,7 +15,7 @@ from ...actors.namesrv.config import Constants
 from ...remoting.node.profile import Profile
 from ..errors import NotAllowed, nearest
 from ..topology import NodeKind
-from .catalogue import settings_for, why_not
+from .catalogue import CATALOGUE, settings_for, why_not
 from .setting import BROKERS, CONSTANTS, GROUPS, Setting, Value, hashable
 
 Said = Mapping[str, Mapping[str, object]]
@@ -124,12 +124,21 @@ def _checked(where: str, said: object, kinds: tuple[NodeKind, ...], profile: Pro
         if setting is None:
             raise NotAllowed(f"{place}.{name}", repr(value), _unknown(str(name), where, known))
         if profile not in setting.profiles:
-            other = ", ".join(one.value for one in setting.profiles)
-            raise NotAllowed(f"{place}.{name}", repr(value), f"in profile {other} only; this one is {profile}")
+            only = f"a setting of profile {', '.join(setting.profiles)} only"
+            raise NotAllowed(f"{place}.{name}", only, f"a setting of profile {profile}{_like(setting, profile)}")
         if not setting.allowed.has(value):
             raise NotAllowed(f"{place}.{name}", repr(value), setting.allowed.words)
         values[str(name)] = hashable(value)
     return values
+
+
+def _like(setting: Setting, profile: Profile) -> str:
+    """Return the setting of the profile that the same time limit depends on; "" if there is none."""
+    for one in CATALOGUE:
+        if setting.symbol and one.symbol == setting.symbol and profile in one.profiles:
+            group = next(group for group, kinds in GROUPS.items() if {*one.taken_by} <= {*kinds})
+            return f", {group}.{one.name}, which has this effect"
+    return ""
 
 
 def _unknown(name: str, where: str, known: Mapping[str, Setting]) -> str:

@@ -11,19 +11,20 @@ import asyncio
 import dataclasses
 import json
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from ...chaos.errors import HarnessError
 from ...chaos.logs.files import LogError
 from ...chaos.logs.reading import OF_A_RUN, FileRead, are_large
-from ...chaos.reports.imported import suffered_lines
+from ...chaos.reports.imported import capital, ended_before, suffered_lines
 from ...remoting.node.network import Address
 from ...remoting.node.this_machine import on_this_machine
 from ..inferring.episodes import episodes_of
 from ..inferring.said import Hearing, all_heard, text_at, texts_in
 from ..inferring.suffering import EVENTS, Suffered, suffered
 from ..logs_to_rows.gather import gather, not_quoted, plain_logs
+from ..logs_to_rows.line import zone_text
 from ..logs_to_rows.reconstruct import reconstruct
 from ..logs_to_rows.sources import CLIENT, kind_by_name
 from .answer_causes import is_routed_everywhere
@@ -122,10 +123,12 @@ class Diagnosis:
     """The most probable cause of the clients' trouble."""
     suffering: Sequence[Suffered] = ()
     """What clients suffered, whatever the topic."""
+    ended: Sequence[str] = ()
+    """A line for each client whose log ends before the fault."""
     quotes_client: bool = False
     """Whether the answer quotes a log that is no server's."""
     partly: str = ""
-    """A sentence that says so, if most of the files were not understood."""
+    """A sentence that says so, if most of the files were not understood, or some are of another cluster."""
     unread: Sequence[str] = ()
     """Clients' logs that were not understood."""
 
@@ -149,7 +152,10 @@ class Diagnosis:
         lines += (_failed(self.logs, each) for each in failures[:FAILURES_SHOWN])
         if len(failures) > FAILURES_SHOWN:
             lines.append(f"and {len(failures) - FAILURES_SHOWN} more")
-        lines += suffered_lines(one.to_json(self.logs.zone) for one in self.suffering)
+        if self.suffering or self.ended:
+            lines.append(f"what clients suffered, as their own logs say (times of day are {self.logs.zone})")
+        hit = suffered_lines(one.to_json(self.logs.zone) for one in self.suffering)
+        lines += (f"  {line}" for line in (*hit, *self.ended))
         if self.topic is not None and not failures:
             lines.append(f"no client's log here tells of a look-up of {self.topic} that failed")
         elif not failures and not self.suffering and not self.quotes_client and not self.unread:
@@ -229,11 +235,22 @@ def diagnosed(
     failures = [each for each in logs.failures if topic in (None, each.topic)]
     episodes = episodes_of(found.rows, timers=found.timers_used).episodes if found.rows else []
     suffering = suffered(found, texts)
+    document = {
+        "origin": datetime.fromtimestamp(found.origin_ms / 1000, found.zone).isoformat(),
+        "sources": found.sources,
+        "episodes": [one.to_json() for one in episodes],
+        "suffered": [one.to_json(logs.zone) for one in suffering],
+    }
     answer = probable(texts, found, episodes, causes, failures, suffering)
     shown = text_at(places, [where for where, text in answer.lines if not text])
-    answer = dataclasses.replace(answer, lines=[(where, text or shown.get(where, "")) for where, text in answer.lines])
+    zone_ms = found.zone.utcoffset(None) / timedelta(milliseconds=1)
+    answer = dataclasses.replace(
+        answer,
+        lines=[(where, text or shown.get(where, "")) for where, text in answer.lines],
+        zones={file: zone_text(one.zone_ms) for one in found.found if one.zone_ms != zone_ms for file in one.files},
+    )
     servers = {file for source in found.found if source.kind != CLIENT for file in source.files}
-    notes = [*not_quoted(notes, _quoted(answer)), *found.notes]
+    notes = [*not_quoted(notes, _quoted(answer)), *(note for note in found.notes if note not in found.apart)]
     quotes_client = not _quoted(answer) <= servers
     unread = _unread_clients(files, {line.file for line in lines} | {one.file for one in texts.said})
     answer = dataclasses.replace(answer, is_over=answer.is_over and not unread)
@@ -245,8 +262,9 @@ def diagnosed(
         topic=topic,
         answer=answer,
         suffering=suffering,
+        ended=[*ended_before(document)],
         quotes_client=quotes_client,
-        partly=_partly(files, answer),
+        partly=" ".join(filter(None, [*(f"{capital(note)}." for note in found.apart), _partly(files, answer)])),
         unread=unread,
     )
 

@@ -10,11 +10,12 @@ half of the total likelihood, the answer is `unknown`, and names the logs that a
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from ...chaos.reports.imported import other_forms
 from ..inferring.conditions import (
     LIKELY,
     WORDS_AT_MOST,
@@ -69,9 +70,13 @@ class Answer:
     """The remedy, or the logs to add."""
     lines: Sequence[tuple[str, str]] = ()
     """`FILE:LINE`, and its text."""
+    zones: Mapping[str, str] = field(default_factory=dict)
+    """The zone of each file whose lines have another zone than the answer's times."""
     others: Sequence[Condition] = field(default_factory=tuple)
     share: float = 0.0
     """The share from which its score follows; for `unknown`, that of the likeliest cause."""
+    forms: Sequence[str] = ()
+    """Other possible forms of this cause, such as a fault in one direction."""
     is_over: bool = False
     """Whether it ended within the logs, and no client's log shows that it was affected."""
 
@@ -90,11 +95,17 @@ class Answer:
     def told(self) -> list[str]:
         sure = f"{self.certainty} ({self.score:.2f})"
         head = self.sentence if self.name == UNKNOWN else f"{sure}: {self.sentence}"
-        told = [head, *(f"   {where}  {text}".rstrip() for where, text in self.lines), f"   -> {self.then}"]
+        told = [head, *(f"   {self._placed(where)}  {text}".rstrip() for where, text in self.lines)]
+        told.append(f"   -> {self.then}")
         if self.is_over and self.name not in (UNKNOWN, NOTHING):
             told.append("   It was over when the logs ended. No client's log that reaches it tells of trouble by it.")
+        told += [f"   {form}" for form in self.forms]
         others = [f"{one.cause} ({one.score:.2f})" for one in self.others if one.score >= 0.05]
         return [*told, *([f"   or: {', '.join(others)}"] if others else [])]
+
+    def _placed(self, where: str) -> str:
+        zone = self.zones.get(where.rpartition(":")[0])
+        return f"{where} (UTC{zone})" if zone else where
 
 
 def probable(
@@ -148,6 +159,7 @@ def probable(
         then=first.remedy,
         lines=first.lines,
         others=ranked[1:],
+        forms=first.forms,
         is_over=first.is_over and not failures,
     )
 
@@ -199,17 +211,20 @@ def _of_episodes(
         is_felt = _is_before(found, episode, [(one.from_ms, one.to_ms) for one in suffering])
         is_over = episode.to_ms is not None and not is_felt
         says = episode.score if is_near else 0.0
-        yield Condition(name, weight, 1, sentence, remedy, told, is_over=is_over, of_fault=says)
+        forms = tuple(f"or {form}" for _, form in other_forms(episode.to_json()))
+        yield Condition(name, weight, 1, sentence, remedy, told, is_over=is_over, of_fault=says, forms=forms)
 
 
 def _not_belied(said: Sequence[Said], found: Reconstructed) -> list[Said]:
-    """Return the causes without "no NameServer named at boot" of brokers that fetch their list and do register."""
+    """Return the causes without those of another cluster's logs, and without "no NameServer named at boot" of brokers
+    that fetch their list and do register."""
     registers = {
         file
         for source in found.found
         if any(line.event in ("registered", "name_servers_fetched", "name_servers_set") for line in source.lines)
         for file in source.files
     }
+    said = [one for one in said if one.file not in found.left_out]
     return [one for one in said if one.cause != "no-name-server-given" or one.file not in registers]
 
 

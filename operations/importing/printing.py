@@ -2,12 +2,11 @@
 faults."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
 from typing import Any
 
 from ...chaos.checks import CHECKS
 from ...chaos.checks.check import Needs
-from ...chaos.reports.imported import alternatives, scored, signs_of, suffered_lines, time_0
+from ...chaos.reports.imported import alternatives, ended_before, scored, signs_of, suffered_lines, time_0
 from ...chaos.reports.text import rows_fitting, width_of_output
 from ..logs_to_rows.naming import GUESS
 from ..logs_to_rows.sources import CLIENT
@@ -34,31 +33,19 @@ def lines_of(document: Mapping[str, Any]) -> Iterator[str]:
     yield f"time line (time of day, and seconds since {time_0(document)}, which the faults below count, too)"
     yield from _timeline(document["timeline"])
     yield ""
-    yield "faults that explain it"
+    yield "faults that explain it (the number of a cause: how often causes with this number are right)"
     yield from episode_lines(document)
     for sentence in document.get("not_seen") or ():
         yield f"  ? {sentence}"
     yield ""
-    if document["suffered"] or any(source["kind"] == CLIENT for source in document["sources"]):
+    clients = [source for source in document["sources"] if source["kind"] == CLIENT]
+    if document["suffered"] or clients:
+        ended = [*ended_before(document)]
         yield "what clients suffered, as their own logs say"
-        yield from (f"  {line}" for line in suffered_lines(document["suffered"]))
-        if not document["suffered"]:
-            nothing = "nothing: no failed call, and no route without a broker, in the clients' logs that were read"
-            yield f"  {'not known: the logs of clients end before the fault' if _end_before(document) else nothing}"
+        yield from (f"  {line}" for line in (*suffered_lines(document["suffered"]), *ended))
+        if not document["suffered"] and len(ended) < len(clients):
+            yield "  nothing: no failed call, and no route without a broker, in the clients' logs that were read"
         yield ""
-
-
-def _end_before(document: Mapping[str, Any]) -> bool:
-    """Whether every client's log ends before the first fault begins."""
-    begins = [one["from_ms"] for one in document["episodes"] if one["from_ms"] is not None]
-    origin, ends = datetime.fromisoformat(document["origin"]), [_last(one) for one in document["sources"]]
-    last = max((end for end in ends if end is not None), default=None)
-    return bool(begins) and last is not None and last < origin + timedelta(milliseconds=min(begins))
-
-
-def _last(source: Mapping[str, Any]) -> datetime | None:
-    """The time of the last line of a client's log; None for another source, or without a time."""
-    return datetime.fromisoformat(source["last"]) if source["kind"] == CLIENT and source.get("last") else None
 
 
 _NAME_SERVERS = "every NameServer's namesrv.log"

@@ -49,6 +49,8 @@ class Condition:
     """How often a cause with this share is right."""
     of_fault: float = 0.0
     """The score of the fault that it is, which an import says."""
+    forms: tuple[str, ...] = ()
+    """The fault's other possible forms."""
 
     @property
     def certainty(self) -> str:

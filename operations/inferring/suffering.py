@@ -86,7 +86,7 @@ def _each(found: Reconstructed, texts: Texts) -> Iterator[tuple[str, str, float]
             if what := _of_line(line, found.nodes.of_address):
                 yield source.name, what, source.wall_ms(line)
     by_file = {file: source.name if source.kind == CLIENT else None for source in found.found for file in source.files}
-    for said in texts.said:
+    for said in (one for one in texts.said if one.file not in found.left_out):
         client = by_file[said.file] if said.file in by_file else client_named(said.file)
         if client and said.stamp_ms and (broker := _NO_ADDRESS.search(said.text)) is not None:
             what = f'a call ended with "The broker[{broker[1]}] not exist"'

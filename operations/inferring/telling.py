@@ -44,7 +44,7 @@ WHAT = {
     "pause": "{who} hung: its process stood still, its connections stayed",
     "host_lost": "the host of {who} was lost: it fell silent, and none of its connections was closed",
     "cut": "{links} was refused and its connections closed, while both ends lived",
-    "black_hole": "nothing passed on {links}, in either direction, though dials were accepted",
+    "black_hole": "no data passed on {links}, in either direction, while connections could be opened",
     "packet_loss": "no packet passed on {links}, in either direction",
     "black_hole upstream": "what was sent on {links} did not arrive; the way back may have been free",
     "packet_loss upstream": "no packet that was sent on {links} arrived; the way back may have been free",

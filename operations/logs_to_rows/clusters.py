@@ -227,7 +227,7 @@ def _sentence(groups: Sequence[Sequence[Source]], why: str) -> str:
         kinds = Counter(source.kind for source in group)
         places = _places(by_group[number], others)
         mixed = sorted(by_group[number] & others)
-        how = f"import it alone from {_listed(places)}" if places else "it has no file of its own"
+        how = f"read it alone, from {_listed(places)}" if places else "it has no file of its own"
         how += f", with its lines of {_listed(mixed)} in files of their own" if mixed else ""
         told.append(
             f"left out {'is' if number == 1 else 'is also'} that with {kinds[NAME_SERVER]} NameServers', "
@@ -236,7 +236,7 @@ def _sentence(groups: Sequence[Sequence[Source]], why: str) -> str:
     others = set().union(*by_group[1:])
     places = _places(by_group[0], others) or sorted(by_group[0])
     return (
-        f"these logs are of {len(groups)} clusters, of which {why}; imported is the larger, "
+        f"these logs are of {len(groups)} clusters, of which {why}; what is read is the larger, "
         f"of {_listed(places)} ({_size(kept):,} lines); {'; '.join(told)}"
     )
 

@@ -56,6 +56,10 @@ class Reconstructed:
     zone: timezone
     """The zone in which most of the logs are stamped; times are shown in it."""
     notes: list[str] = field(default_factory=list)
+    apart: list[str] = field(default_factory=list)
+    """The notes about logs of another cluster, which are left out."""
+    left_out: frozenset[str] = frozenset()
+    """The files of these logs."""
 
     def source_of(self, file: str) -> Source | None:
         return next((source for source in self.found if file in source.files), None)
@@ -121,6 +125,8 @@ def reconstruct(
     a node, a file, a folder, or `*` for all logs."""
     read = [source for source in sources_of(lines, files) if source.lines]
     sources, apart = one_cluster([source for source in read if source.kind != ELECTOR])
+    used = {file for source in sources for file in source.files}
+    left_out = frozenset(file for source in read if source.kind != ELECTOR for file in source.files) - used
     book = book_of(sources)
     first_names(sources, book)
     notes = [*apart, *aligned(sources, book, zones, offsets)]
@@ -158,6 +164,8 @@ def reconstruct(
         origin_ms=origin,
         zone=zone,
         notes=notes,
+        apart=apart,
+        left_out=left_out,
     )
 
 

@@ -65,6 +65,10 @@ KINDS: Mapping[str, FaultKind] = {
 }
 
 
+_MEANS = {
+    "packet_loss": " (no packet passes, so no connection can be opened)",
+    "black_hole": " (no data passes, while connections can be opened)",
+}
 _BY_WORD = {kind.begins["do"]: name for name, kind in reversed([*KINDS.items()])}
 """The first kind of each fault by its word in a scenario and in `nemesrv fault`: `kill` is `crash`."""
 
@@ -127,6 +131,8 @@ class FaultSpan:
     do: str
     what: str
     """The fault's name in words."""
+    means: str = ""
+    """What passes during the fault, if its name does not say it."""
     start_ms: float
     end_ms: float
     unheard: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -179,6 +185,7 @@ def _fault(world: World, parts: list[Any]) -> FaultSpan:
     return FaultSpan(
         do=parts[0].fault,
         what=f"{_between(parts, whom)}: {parts[0].kind.words}",
+        means=_MEANS.get(parts[0].fault, "") if parts[0].stream in (None, "both") else "",
         start_ms=min(part.start_ms for part in parts),
         end_ms=min(max(part.end_ms for part in parts), world.end_ms),
         unheard={name: frozenset(by) for name, by in unheard.items()},

@@ -38,6 +38,10 @@ class Prediction:
         names = dict.fromkeys(name for run in self.runs for name in run.values)
         return {name: [value for run in self.runs for value in run.values.get(name, ())] for name in names}
 
+    def has_never(self, broker: str) -> bool:
+        """Whether a client of some run kept the broker in its route until the end of the fault."""
+        return any(NEVER in of for name, of in self.quantities.items() if (name.what, name.whom) == (ROUTE, broker))
+
     @property
     def failed_share(self) -> float | None:
         """The share of failed sends among the sends begun during the fault; None if there were no sends."""
@@ -137,12 +141,12 @@ def _variant(variant: Variant, *, several: bool) -> Iterator[str]:
     )
     for prediction in variant.predictions:
         yield ""
-        yield from _prediction(prediction)
+        yield from _prediction(prediction, cluster.name_servers)
 
 
-def _prediction(prediction: Prediction) -> Iterator[str]:
+def _prediction(prediction: Prediction, name_servers: int) -> Iterator[str]:
     fault = prediction.fault
-    yield f"{fault.what}, at {fault.start_ms / 1000:g} s for {fault.lasts_ms / 1000:g} s"
+    yield f"{fault.what}{fault.means}, at {fault.start_ms / 1000:g} s for {fault.lasts_ms / 1000:g} s"
     runs = f"virtual runs: {len(prediction.runs)}, in {prediction.took_s:,.1f} s"
     yield f"{runs:<{_WIDTH}}" + "   ".join(("  p50", "  p90", "  p99", "least .. most"))
     alike: dict[tuple[str, ...], list[Quantity]] = {}  # NameServers of which the same is said are one line
@@ -151,6 +155,9 @@ def _prediction(prediction: Prediction) -> Iterator[str]:
         alike.setdefault((quantity.what, quantity.whom, _cells(values), *whose), []).append(quantity)
     for (_, _, cells, *_), same in alike.items():
         yield f"{same[0]._replace(who=listed(each.who for each in same)).words:<{_WIDTH}}{cells}"
+    for broker, servers in fault.unheard.items():
+        if len(servers) < name_servers and prediction.has_never(broker):
+            yield f"(only {listed(sorted(servers))} can drop {broker}: clients of other NameServers keep it, so never)"
     if prediction.failed_share is not None:
         failed, of = prediction.sends
         share = f"{100 * prediction.failed_share:.1f} %: {failed:,.0f} of {of:,.0f}"
@@ -159,6 +166,8 @@ def _prediction(prediction: Prediction) -> Iterator[str]:
 
 def _cells(values: Sequence[float]) -> str:
     ends = " .. ".join(_seconds(end).strip() for end in (min(values), max(values)))
+    never = sum(map(math.isinf, values))
+    ends += f"   (never: {never} of {len(values)})" if never else ""
     return "   ".join([*(_seconds(percentile(values, share)) for share in SHARES), ends])
 
 

@@ -271,6 +271,7 @@ def document_of(replayed: Replayed, variants: Sequence[Mapping[str, Any]] = ()) 
         "scenario": replayed.scenario.name,
         "clock": "virtual" if replayed.folder.scenario().clock == "virtual" else "real",
         "seed": replayed.folder.scenario().seed,
+        "fixed_phases": bool(replayed.scenario.phases),
         "from_ms": original.from_ms,
         "begun": original.begun,
         "compared_from_ms": original.compared_ms - original.from_ms,
@@ -347,13 +348,19 @@ def lines_of(document: Mapping[str, Any], folder: Path) -> Iterator[str]:
     if document["not_compared"]:
         yield f"not in the original's logs, so not compared: {', '.join(document['not_compared'])}"
     yield from client_lines(document["variants"], REPLAY_FILE)
-    if document["variants"]:
+    if document["variants"] and not document["fixed_phases"]:
         yield f"all with seed {document['seed']}: --seed N shows how much of a difference is chance"
+    if document["fixed_phases"]:
+        yield (
+            "The timer phases are those of the original: this is that one night, and --seed changes little. "
+            "--set 'phases={}' draws other phases with each --seed."
+        )
     yield f"cost for the clients ({_counted(document)})"
     yield from (f"  {line}" for line in sides_of_replay(document))
     yield f"scenario: {folder / 'scenario.yaml'}"
     if (folder / "report.html").is_file():
         yield f"report: {folder / 'report.html'}"
+    yield f"not judged yet: `nemesrv check {folder}` says whether this replay lost messages or broke a rule"
 
 
 def _counted(document: Mapping[str, Any]) -> str:

@@ -52,9 +52,13 @@ class ComparedRun:
     """None: no client worked."""
     verdicts: Sequence[Verdict] = ()
     """None where it was not judged."""
+    fixed_phases: bool = False
+    """The scenario sets the timers' phases, so that other seeds give nearly the same run."""
 
 
-def run_of(folder: Path, verdicts: Sequence[Verdict] = (), name: str = "") -> ComparedRun:
+def run_of(
+    folder: Path, verdicts: Sequence[Verdict] = (), name: str = "", *, fixed_phases: bool = False
+) -> ComparedRun:
     """Return the figures of the run in this folder. Samples are labelled with `name`, or, without a name, with the
     folder; a folder that will be deleted is no label."""
     rows = rows_of(folder, {*OF_SAMPLES, *OF_TRANSITIONS, *OF_CLIENTS})
@@ -70,6 +74,7 @@ def run_of(folder: Path, verdicts: Sequence[Verdict] = (), name: str = "") -> Co
         transitions=transitions,
         cost=cost,
         verdicts=verdicts,
+        fixed_phases=fixed_phases,
     )
 
 
@@ -88,7 +93,11 @@ class Sides:
 
     @cached_property
     def comparisons(self) -> list[Comparison]:
-        return compare_runs(*self.samples)
+        return compare_runs(*self.samples, copies=self.fixed_phases)
+
+    @property
+    def fixed_phases(self) -> bool:
+        return any(run.fixed_phases for side in self.runs for run in side)
 
     @cached_property
     def windows(self) -> list[Comparison]:
@@ -121,11 +130,11 @@ class Sides:
         return exit_status(self.comparisons)
 
 
-def compare_runs(a: Sequence[RunSamples], b: Sequence[RunSamples]) -> list[Comparison]:
+def compare_runs(a: Sequence[RunSamples], b: Sequence[RunSamples], *, copies: bool = False) -> list[Comparison]:
     sides = [[run.samples for run in side] for side in (a, b)]
     wholes = {metric: fmean if metric in SHARES else median for metric in METRICS}
     values = {name: (_values(sides[0], name, whole), _values(sides[1], name, whole)) for name, whole in wholes.items()}
-    return compare_all(values, alpha=ALPHA)
+    return compare_all(values, alpha=ALPHA, copies=copies)
 
 
 def _values(
@@ -206,10 +215,15 @@ def _print_comparisons(console: Console, sides: Sides) -> None:
     print_rows(console, ("metric", *columns, "p (Holm)", "result"), rows)
     if not rows:
         console.print("neither side has any sample: cannot tell")
+    tested = f"All together at alpha {ALPHA:g}, and the intervals hold together; {RUNS_ENOUGH} runs a side are enough."
+    if sides.fixed_phases:
+        tested = (
+            "The scenario has the timer phases of the original, so all runs of a side are nearly one run, and no test "
+            "is made. --set 'phases={}' draws other phases with each seed."
+        )
     console.print(
-        f"All together at alpha {ALPHA:g}, and the intervals hold together; {RUNS_ENOUGH} runs a side are enough. "
-        "A recovery ends with a client's first good send or pull at any broker; the table of clients has each client's "
-        "longest time without one broker."
+        f"{tested} A recovery ends with a client's first good send or pull at any broker; the table of clients has "
+        "each client's longest time without one broker."
     )
     if sides.windows:
         rows = [(one.name, *_cells(one)) for one in sides.windows]

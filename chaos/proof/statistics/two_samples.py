@@ -47,22 +47,24 @@ Values = Mapping[str, tuple[Sequence[float], Sequence[float]]]
 """Quantity to one value of each run of A, and of B."""
 
 
-def compare_all(values: Values, *, alpha: float = 0.05) -> list[Comparison]:
+def compare_all(values: Values, *, alpha: float = 0.05, copies: bool = False) -> list[Comparison]:
     """Return a comparison for each quantity that has a value on side A or B, in order. `alpha` is the error level of
-    all tests together."""
+    all tests together. `copies`: the runs of a side are one run repeated, so nothing is tested."""
     sides = {name: both for name, both in values.items() if any(both)}
-    tested = [name for name, both in sides.items() if min(map(len, both)) >= RUNS_ENOUGH]
+    tested = [name for name, both in sides.items() if min(map(len, both)) >= RUNS_ENOUGH and not copies]
     found = {name: shown(name, *both, alpha=alpha / max(1, len(tested))) for name, both in sides.items()}
     so_far = 0.0
     for rank, name in enumerate(sorted(tested, key=lambda name: found[name].p_value or 0.0)):
         so_far = max(so_far, min(1.0, (found[name].p_value or 0.0) * (len(tested) - rank)))
         outcome = ComparisonOutcome.DIFFERS if so_far <= alpha else ComparisonOutcome.NO_DIFFERENCE
         found[name] = replace(found[name], p_value=so_far, outcome=outcome)
-    return [one if name in tested else _untold(one) for name, one in found.items()]
+    return [one if name in tested else _untold(one, copies) for name, one in found.items()]
 
 
-def _untold(one: Comparison) -> Comparison:
+def _untold(one: Comparison, copies: bool) -> Comparison:
     why = f"{one.n_a} and {one.n_b} runs measured it, {RUNS_ENOUGH} a side are needed"
+    if copies:
+        why = "the runs of a side are one run repeated"
     return replace(
         one, estimate=None, low=None, high=None, p_value=None, outcome=ComparisonOutcome.CANNOT_TELL, why=why
     )

@@ -27,7 +27,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 
 from ...checks import CHECKS
 from ...oracle.windows import legend
-from ...verdict import Verdict
+from ...verdict import Validity, Verdict
 from .. import imported
 from ..answers import of_incident
 from ..ci import read_incident
@@ -90,6 +90,8 @@ def html_of(told: RunToDraw, verdicts: Sequence[Verdict]) -> str:
         said = imported.result(incident, verdicts, len(told.run.left_out))
         answers = replace(of_incident(answers, incident, is_judged=any(v.examined for v in verdicts)), injected="")
     verdict = badge = str(told.overall)
+    if incident is not None and told.overall is Validity.VALID:
+        badge = "no rule broken"
     if replay is not None and not verdicts:
         said = ""
         verdict, badge = replayed.badge(replay)

@@ -247,7 +247,7 @@ def test_of_an_import_it_is_told_what_happened_and_not_what_was_injected() -> No
     told = of_incident(answers([TRUE, CONVERGE], None, "incident"), {"episodes": [{"hypotheses": [cut]}]})
     behaved = "As far as these logs show, no node broke a rule of RocketMQ"
     outside = "what went wrong came from outside"
-    assert told.lines()[0] == f"VALID incident. {behaved}; {outside}. What happened: nothing passed."
+    assert told.lines()[0] == f"What happened: nothing passed. VALID incident. {behaved}; {outside}."
     assert told.routes.startswith("ns-0 dropped broker-a 109.0 s after the cut (")
     assert of_incident(told, {"episodes": []}).lines()[0] == f"VALID incident. {behaved}. No fault shows in these logs."
 

@@ -56,7 +56,7 @@ def test_a_fault_has_its_times_of_day_its_signs_and_what_else_it_may_have_been()
     assert answer_list(document) == [
         ("Times", "Seconds since 2026-11-23 07:42:57 UTC+08:00; times of day are in this zone, too."),
         ("Signs of it", "no answer  broker.log:7."),
-        ("Not certain", "Or 1=2 (0.23 against 0.77): nothing passed one way."),
+        ("Not certain", "Or 1=2 (0.23 of the likelihood; the first has 0.77): nothing passed one way."),
         ("Suffered", "consumer-0: a pull failed at 07:43:10."),
     ]
 

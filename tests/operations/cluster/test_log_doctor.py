@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -357,11 +358,21 @@ APACHES = Path(__file__).parents[3] / "docs" / "incident-logs" / "broker-partiti
 def test_a_fault_that_is_over_and_hit_a_client_is_told_with_what_the_client_suffered() -> None:
     one = diagnosed([APACHES])
     assert (one.answer.name, one.status) == ("link-failed", 3)
-    (consumer,) = (line for line in one.lines if line.startswith("consumer-0: "))
+    (consumer,) = (line for line in one.lines if line.startswith("  consumer-0: "))
     assert 'a call ended with "The broker[broker-a] not exist" 14 times from 07:46:34 to 07:46:38' in consumer
+    assert "  producer-0: no failure in its log, whose last line is 07:43:36, before the fault" in one.lines
+    assert any(line.startswith("   or (0.23 of the likelihood; the first has 0.77): ") for line in one.lines)
     assert not any("look-up" in line for line in one.lines), "no topic was asked for"
     asked = diagnosed([APACHES], "orders").lines
     assert "no client's log here tells of a look-up of orders that failed" in asked
+
+
+def test_a_quoted_line_of_another_zone_has_its_zone() -> None:
+    one = diagnosed([APACHES])
+    answer = replace(
+        one.answer, lines=[(f"{file}:9", "said") for file in ("consumer-0/rocketmq_client.log.gz", "b.log")]
+    )
+    assert answer.told[1:3] == ["   consumer-0/rocketmq_client.log.gz:9 (UTC+00:00)  said", "   b.log:9  said"]
 
 
 def test_the_same_fault_is_nothing_wrong_where_no_client_s_log_tells_of_trouble() -> None:

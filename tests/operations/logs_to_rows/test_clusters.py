@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from nemesrv.operations.cluster.doctor import diagnosed
 from nemesrv.operations.inferring.episodes import episodes_of
 from nemesrv.operations.logs_to_rows.clusters import clusters_of
 from nemesrv.operations.logs_to_rows.gather import plain_logs
@@ -73,7 +74,7 @@ def test_together_the_larger_is_told_as_it_is_alone(logs: Path, place: str) -> N
     assert found.topology == imported(logs / place).topology
     (note,) = apart(found)
     assert f"of {place}/ (" in note
-    assert f"import it alone from {other}/" in note
+    assert f"read it alone, from {other}/" in note
 
 
 def test_of_two_whole_clusters_neither_is_in_the_other_s_history(logs: Path) -> None:
@@ -158,7 +159,11 @@ def test_two_incidents_at_the_same_addresses_are_told_apart_by_their_brokers_liv
     assert files(found) == {"broker-crash-5"}
     (note,) = apart(found)
     assert when in note
-    assert note.endswith("import it alone from broker-partition/")
+    assert note.endswith("read it alone, from broker-partition/")
+    if not shift_days:
+        told = diagnosed([tmp_path])
+        assert told.lines[0].startswith("These logs are of 2 clusters, ")
+        assert {one.client for one in told.suffering} == {"consumer-0", "producer-0"}, "none of the other cluster's"
 
 
 def test_a_cluster_whose_logs_are_in_a_folder_a_day_stays_one(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """`nemesrv predict` as a person, and a program, meets it."""
 
 import json
+import re
 
 import pytest
 from click.testing import CliRunner
@@ -25,8 +26,17 @@ def test_a_table_says_who_recovers_when_and_which_sends_fail() -> None:
     text = told("--fault", "hang", "--for", "47", "--producers", "8", "--retries", "0")
     assert "broker-a: paused, at 20 s for 47 s" in text
     assert "ns-0, ns-1, ns-2: broker-a dropped" in text
-    assert "never" in text
+    assert re.search(r"never .. never   \(never: (\d+) of \1\)", text)
     assert "sends that fail meanwhile" in text
+
+
+def test_of_a_name_server_cut_off_alone_it_is_said_how_many_clients_keep_the_broker() -> None:
+    small = ("--producers", "3", "--consumers", "0", "--brokers", "2", "--sends-per-s", "1", "--runs", "2")
+    text = told("--fault", "partition", "--for", "155", *small)
+    assert "broker-a <-> ns-0: packet loss (no packet passes, so no connection can be opened), at 20 s" in text
+    assert re.search(r"producers: broker-a out of the route .*\(never: [1-6] of 6\)", text)
+    assert "(only ns-0 can drop broker-a: clients of other NameServers keep it, so never)" in text
+    assert "(no packet passes" not in told("--fault", "one-way", "--for", "5", *small[:-1], "1")
 
 
 def test_what_other_settings_change_is_said_in_sentences() -> None:

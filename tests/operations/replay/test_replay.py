@@ -101,6 +101,8 @@ def test_the_command_says_how_alike_they_are_and_its_exit_status_whether_it_happ
     assert "in the same order" in done.output
     assert f"`nemesrv run {folder / 'scenario.yaml'}` repeats the run exactly" in done.output
     assert f"scenario: {out / 'scenario.yaml'}" in done.output
+    assert "--set 'phases={}' draws other phases with each --seed." in done.output
+    assert f"`nemesrv check {out}` says whether this replay lost messages" in done.output
     assert json.loads((out / "replay.json").read_text(encoding="utf-8"))["similarity"] > 0.99
     other = ["replay", str(folder), "--out", str(tmp_path / "other"), "-q", "--set", "timeline.1.nodes=[broker-b]"]
     other += ["--set", "timeline.2.nodes=[broker-b]", "--json"]

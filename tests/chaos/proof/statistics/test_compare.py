@@ -1,6 +1,7 @@
 """`nemesrv compare`: what is a sample, what the exit status says, and what a wrong argument gets."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -119,6 +120,10 @@ def test_two_recorded_runs_are_compared_from_their_histories(
     assert stale["estimate"] == pytest.approx(-10_833, abs=1)
     assert stale["low"] <= stale["estimate"] <= stale["high"]
     assert document["differ_in"] == {"P_ms": [["30000"], ["10000"]]}
+    copies = Sides(a=[replace(slow, fixed_phases=True)] * 5, b=[replace(fast, fixed_phases=True)] * 5)
+    print_sides(copies, as_json=False)
+    assert copies.exit_status == 3
+    assert "--set 'phases={}' draws other phases" in " ".join(capsys.readouterr().out.split())
     same, few = Sides(a=[slow] * 5, b=[slow] * 5), Sides(a=[slow], b=[slow])
     for sides in (same, few):
         print_sides(sides, as_json=False)

@@ -41,6 +41,12 @@ def test_with_too_few_samples_nothing_can_be_told_however_far_apart_they_are() -
     assert compare_all({"it": ([], [])}) == []
 
 
+def test_copies_of_one_run_are_shown_and_not_tested() -> None:
+    (told,) = compare_all({"it": ([5.0] * 5, [3.0] * 5)}, copies=True)
+    assert (told.outcome, told.p_value, told.mean_a, told.mean_b) == (ComparisonOutcome.CANNOT_TELL, None, 5.0, 3.0)
+    assert told.why == "the runs of a side are one run repeated"
+
+
 def test_a_quantity_with_few_samples_takes_nothing_from_the_others() -> None:
     many = (list(range(5)), list(range(5, 10)))
     told = compare_all({"few": ([1, 2], [3, 4]), "many": many})
