@@ -350,10 +350,12 @@ def _below(result: ConformResult) -> list[Text]:
     measured = {each.rule.name for each in result.rules}
     if unmeasured := [name for name in result.expected if name not in measured]:
         why = "not measured, because --rules does not name them"
-        lines.append(Text(f"{len(unmeasured)} other rules of {result.profile} were {why}", style="dim"))
+        lines.append(Text(f"rules of {result.profile} that were {why}: {len(unmeasured)}", style="dim"))
     counts = Counter(str(each.verdict or "without an expected value") for each in result.decided)
     said_ = ", ".join(f"{count} {what}" for what, count in counts.items())
-    lines.append(Text(f"{len(result.decided)} of the {len(RULES)} rules of conform were measured: {said_}"))
+    lines.append(Text(f"measured: {len(result.decided)} of the {len(RULES)} rules of conform: {said_}"))
+    if not result.expected:
+        lines.append(Text("nothing was compared: --profile NAME or FILE says what is expected (docs/conform.md)"))
     return lines
 
 

@@ -225,14 +225,17 @@ def start(watched: Sequence[Watched]) -> Measured:
         who = f"all {total:,} processes" if total > 1 else "the only process"
         why = f"{who} asked {began[0][1]} first"
         if doubt > ENOUGH:
-            why = f"{why}; chance alone gives that with p = {doubt:.2g}"
+            enough = 1 + math.ceil(-math.log(ENOUGH, n)) if n > 1 else total
+            why = f"{why}; chance alone gives that with p = {doubt:.2g}: measure {enough} starts (--starts {enough})"
             return Measured.undecided(why, total, p=p, examples=examples)
         return Measured(value=str(next(iter(counts))), count=total, p=p, doubt=doubt, why=why, examples=examples)
     if p < ALPHA:
         return Measured(value="uneven", count=total, p=p, why=f"first choices {says}", examples=examples)
     bias = smallest_bias(total, n, power=POWER, alpha=ALPHA)
     if bias is None:
-        why = f"first choices {says}: too few starts to find any bias"
+        more = range(total, 100)
+        enough = next((k for k in more if smallest_bias(k, n, power=POWER, alpha=ALPHA) is not None), more.stop)
+        why = f"first choices {says}: too few starts to find any bias: measure {enough} (--starts {enough})"
         no_fixed_place = {"random": 1.0, "uneven": 1.0, "scored": 1.0}
         return Measured.undecided(why, total, p=p, odds=no_fixed_place, examples=examples)
     why = f"first choices {says}; so many starts find one chosen {100 * bias:.0f} points too often"
@@ -294,12 +297,14 @@ def following(watched: Sequence[Watched]) -> Measured:
     orders = _orders(watched)
     if not orders.in_turn and not orders.out:
         unseen = next((one.dials_unseen for one in watched if one.dials_unseen), None)
-        return Measured.undecided(unseen or "no process tried a second NameServer")
+        stays = "no process tried a second NameServer; the rule leaves_within_s says how long it stays at a dead one"
+        return Measured.undecided(unseen or stays)
     known = 1 if as_given else 2  # of a shuffled list the second choice may be any
     decided = sum(max(0, len(made) - known) for _, made in (*orders.in_turn, *orders.out))
     if orders.out:
         examples = [one.example(chosen=made[:8]) for one, made in orders.out]
-        return Measured(value="out of turn", count=decided, why="one came again before others' turn", examples=examples)
+        why = _in_words(orders.out[0][1])
+        return Measured(value="out of turn", count=decided, why=why, examples=examples)
     p = math.prod(_chance_of_turns(made, len(one.name_servers), as_given=as_given) for one, made in orders.in_turn)
     if p > ENOUGH:
         why = f"{decided} steps: one that takes any other looks so with p = {p:.2g}; {_more(p)}"
@@ -309,7 +314,13 @@ def following(watched: Sequence[Watched]) -> Measured:
     ties = f"{orders.ties} {'time' if orders.ties == 1 else 'times'} two dials less than {TIE_MS:g} ms apart were seen"
     why = f"{ties} in the other order" if orders.ties else ""
     examples = [one.example(chosen=made[:8]) for one, made in orders.in_turn]
-    return Measured(value=value, count=decided, p=p, power=1.0 - p, why=why, examples=examples)
+    return Measured(value=value, count=decided, power=1.0 - p, why=why, examples=examples)
+
+
+def _in_words(made: Sequence[str]) -> str:
+    """Return the choices up to the first that was out of turn, in words."""
+    place = next((place for place, front in enumerate(made) if front in made[:place]), len(made) - 1)
+    return f"a process tried {', '.join(made[: place + 1])}: {made[place]} again before the turn of others"
 
 
 def _chance_of_turns(made: Sequence[str], name_servers: int, *, as_given: bool) -> float:

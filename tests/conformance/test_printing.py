@@ -86,7 +86,7 @@ def test_a_ci_jobs_page_has_a_row_a_rule_that_is_not_valid_and_one_line_for_the_
     assert "- differs from java-5.3 in 1 rule: answer_timeout_s" in lines
     assert "- left out: list_change_s (not run: list_changes)" in lines
     counts = "1 VALID, 1 INVALID, 1 UNKNOWN, 1 without an expected value"
-    assert lines[-2] == f"- 4 of the {len(RULES)} rules of conform were measured: {counts}"
+    assert lines[-2] == f"- measured: 4 of the {len(RULES)} rules of conform: {counts}"
     assert summary(result(ONLY, profile=None)).startswith("### my-client: measured\n")
 
 

@@ -94,10 +94,10 @@ class Unasked(Process):
         """Wrong are those that no poll made, of topics with a route that serves; a poll makes one of each topic."""
         answered = set[tuple[int, str]]()
         for number, call in enumerate(self._asked):
-            topic, poll = call.row.topic or "", self._poll_of(call)
+            topic = call.row.topic or ""
             moments = chain([call.began_ms - self.timers.delivery_ms, call.began_ms], self._waited_ms(number))
-            is_polled = poll is not None and (poll, topic) not in answered
-            serves = not is_polled and all(self._serves(topic, at_ms) for at_ms in moments)
+            poll = next((poll for poll in self._polls_of(call) if (poll, topic) not in answered), None)
+            serves = poll is None and all(self._serves(topic, at_ms) for at_ms in moments)
             yield Done(call.began_ms, not serves or self._borrows(call))
             if poll is not None and call.row.type == "ok":
                 answered.add((poll, topic))
@@ -121,14 +121,14 @@ class Unasked(Process):
         calls = (run for run in self.rows("name_server_call") if run.row.f == "route")
         return [run for run in calls if self.start_ms <= run.began_ms and run.ended_ms <= until_ms]
 
-    def _poll_of(self, call: Run) -> int | None:
-        """The number of the poll that may have made the look-up."""
+    def _polls_of(self, call: Run) -> range:
+        """The numbers of the polls that may have made the look-up."""
         near_ms, polls = self.timers.delivery_ms, self.runs_of(POLL)
-        before = bisect_right(polls, call.began_ms + near_ms, key=lambda run: run.began_ms) - 1
-        return before if before >= 0 and call.ended_ms <= polls[before].ended_ms + near_ms else None
+        first = bisect_left(polls, call.ended_ms - near_ms, key=lambda run: run.ended_ms)
+        return range(first, bisect_right(polls, call.began_ms + near_ms, key=lambda run: run.began_ms))
 
     def _is_polled(self, call: Run) -> bool:
-        return self._poll_of(call) is not None
+        return bool(self._polls_of(call))
 
     def _dropped(self) -> Iterator[Finding]:
         """Of each topic that it had a route of when a NameServer answered code 17: whether it asked for the topic
