@@ -149,6 +149,10 @@ class Dues:
             ((row.node, row.topic or ""), (row.time_ms, brokers)) for row, brokers in routes
         )
         """Of a consumer and a topic: from when on its route named which brokers, and which addresses by id."""
+        ours = {node.name for node in world.ours("consumer")}
+        told = {node for node, _ in self._routed} & {node.name for node in world.of_kind("consumer")}
+        self._tell_routes = told | ours if told & ours else told
+        """The consumers that say what their routes are; one of ours may have got none."""
         self._listed = heard_by(world, rows)
         """The channels by which a broker, or slave, had heard of the consumer."""
         self._heard = grouped((node_of_client(row), row) for row in rows("client_heartbeat"))
@@ -321,11 +325,14 @@ class Dues:
         return max([at_ms, *over_ms])
 
     def _unrouted(self, consumer: str, topic: str, broker: str) -> list[Stretch]:
-        """When a consumer that says what its route is had none of the broker."""
+        """When a consumer that says what its route is had none of the broker: a process begins without any."""
+        if consumer not in self._tell_routes:
+            return []
         states = self._routed.get((consumer, topic), ())
-        named = [stretch for stretch, _ in self._masters(consumer, topic, broker)]
-        unnamed = without(-math.inf, self.world.end_ms, named)
-        return [Stretch(-math.inf, states[0][0]), *unnamed] if states else []
+        lives = ((life.start_ms, life.end_ms) for life in self.world.lives_of(consumer))
+        first = ((since, next((at_ms for at_ms, _ in states if since <= at_ms), end)) for since, end in lives)
+        named = [stretch for stretch, _ in self._masters(consumer, topic, broker)] if states else []
+        return [*(Stretch(*one) for one in first), *without(-math.inf, self.world.end_ms, named)]
 
     def _routes_disturbed(self, consumer: str, broker: str) -> list[Stretch]:
         world, found = self.world, list[Fault]()

@@ -23,7 +23,7 @@ from ..faults.process_faults import Stop
 from ..topology import ADDRESS_SERVER
 from .intervals import Stretch, merged
 from .lists import fetch_ms, late_ms, out_of_reach
-from .recorded import Fault, Life, Served
+from .recorded import Fault, Life, NodeInfo, Served
 from .timers import UNREGISTER_MS, Timers
 from .world import World, once
 
@@ -235,16 +235,23 @@ def _may_hang(world: World, broker: str) -> bool:
 
 def hung_brokers(world: World, client: str, start_ms: float, end_ms: float) -> int:
     """How many brokers did not answer this client at some time in the stretch, their connections being open."""
+    return hung(world, client, world.of_kind("broker", "slave"), start_ms, end_ms)
+
+
+def hung(world: World, client: str, nodes: Iterable[NodeInfo], start_ms: float, end_ms: float) -> int:
+    """The same of these nodes."""
     timers = world.timers_of(client)
 
     def hangs(cause: Cause) -> bool:
         answers_late = cause.delay is not None and cause.delay.round_trip_max_ms < timers.A_ms
-        return cause.start_ms < end_ms and cause.end_ms > start_ms and not cause.loss.closes and not answers_late
+        silent = not cause.loss.closes and cause.loss is not Loss.HARMLESS and not answers_late
+        return cause.start_ms < end_ms and cause.end_ms > start_ms and silent
 
-    return sum(
-        any(map(hangs, (*process_causes(world, broker.name), *link_causes(world, client, broker.name))))
-        for broker in world.of_kind("broker", "slave")
-    )
+    def causes(node: str) -> Iterator[Cause]:  # without those of lists, which make no node hang
+        yield from process_causes(world, node)
+        yield from (Cause.of(fault, "link", timers) for fault in world.link_faults(client, node))
+
+    return sum(any(map(hangs, causes(node.name))) for node in nodes)
 
 
 @once

@@ -10,6 +10,9 @@
 | both within Qr + A              | waitInterval, or notifyConsumerIdsChanged       | RebalanceService               |
 | 5 s more for each queue of a    | the round under way, which asks for its offset  | RebalancePushImpl              |
 | hung broker that a route loses  | (QUERY_CONSUMER_OFFSET)                         |                                |
+| a look-up, and the wait for its | the round that gives the queue up commits it,   | RemoteBrokerOffsetStore        |
+| lock, for each lost queue while | and asks where the broker is that no route has  |                                |
+| a NameServer hangs              |                                                 |                                |
 | nothing new                     | while it, a broker or the way between is lost   | MQClientInstance               |
 
 So when nothing of it has changed for Qr + A, all have one route, and every broker lists every member that lives, and
@@ -18,6 +21,7 @@ too. Brokers of Apache's do not say whom they list: there, and for messages in a
 quiet when it is one after every fault has had `aftermath_ms`.
 """
 
+import math
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -28,11 +32,11 @@ from ...remoting.codes import MASTER_ID
 from ..topology import node_of_client_id
 from .broker import CLIENT_SCAN_MS
 from .intervals import Stretch, grouped, without
-from .link import earliest_effect_ms, hung_brokers
+from .link import earliest_effect_ms, hung, hung_brokers
 from .lists import changing
 from .quiet import aftermath_ms, brokers_joined, clients_began_ms, felt, harmful_to_deliveries, members_ms
 from .recorded import OURS, Fault
-from .time_outs import CLIENT_EXPIRED_MS, OFFSET_CALL_MS
+from .time_outs import CLIENT_EXPIRED_MS, OFFSET_CALL_MS, look_up
 from .world import World, once
 
 Queue = tuple[str, int]
@@ -253,15 +257,34 @@ class Seen:
     def _changes(self, members: Collection[str], routes: Mapping[tuple[str, str], States]) -> Iterator[Change]:
         yield from _of_members(self.world, members)
         window_ms = members_ms(self.world.timers)
-        for (name, _), of in routes.items():
-            for at_ms, before, now in zip(of.at_ms, ({}, *of.values), of.values, strict=False):
-                # A round under way asks a broker that hangs for the offset of each of its queues, whatever route comes.
-                lost = len(readable(before) - readable(now))
-                asks_ms = OFFSET_CALL_MS * lost if lost and hung_brokers(self.world, name, at_ms, at_ms + 1.0) else 0.0
-                yield Change(at_ms, at_ms + window_ms + asks_ms, f"{name}'s route changed")
+        steps = (
+            (name, (at_ms, len(readable(before) - readable(now)) if now else 0))  # a process begins with no queue
+            for (name, _), of in routes.items()
+            for at_ms, before, now in zip(of.at_ms, ({}, *of.values), of.values, strict=False)
+        )
+        for name, of_name in grouped(steps).items():
+            asks_ms, due_ms = 0.0, -math.inf
+            for at_ms, lost in sorted(of_name):  # one round may do what several routes ask for
+                asks_ms = (asks_ms if at_ms < due_ms else 0.0) + self._asks_ms(name, at_ms, lost)
+                due_ms = at_ms + window_ms + asks_ms
+                yield Change(at_ms, due_ms, f"{name}'s route changed")
         for broker, channels in self._listed.items():
             edges = {at_ms for name in members for channel in channels.get(name, ()) for at_ms in channel}
             yield from (Change(at_ms, at_ms + window_ms, f"{broker} listed others") for at_ms in sorted(edges))
+
+    def _asks_ms(self, consumer: str, at_ms: float, lost: int) -> float:
+        """How long the consumer's rounds may wait because its route lost so many queues: a round under way asks a hung
+        broker for the offset of each, whatever route comes; and a round that gives them up commits each, and asks a
+        NameServer, one call at a time, where the broker is."""
+        world = self.world
+        each_ms = OFFSET_CALL_MS if hung_brokers(world, consumer, at_ms, at_ms + 1.0) else 0.0
+        servers = world.listed(consumer)
+        look_up_ms = (
+            float(str(world.setting(consumer, "lockTimeoutMillis"))) + look_up(world, consumer, len(servers)).ms
+        )
+        until_ms = at_ms + members_ms(world.timers) + lost * (each_ms + look_up_ms)
+        each_ms += look_up_ms if hung(world, consumer, servers, at_ms, until_ms) else 0.0
+        return lost * each_ms
 
     def _lost(
         self, members: Collection[str], routes: Iterable[Mapping[str, Mapping[str, str]]], calls: int

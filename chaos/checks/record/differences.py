@@ -6,12 +6,12 @@ due      perm 6                 perm 4                 8 queues, perm 6
 """
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ....remoting.codes import MASTER_ID, PERM_WRITE
-from ...oracle.intervals import Stretch, without
+from ...oracle.intervals import Stretch, merged, without
 from ...oracle.name_server import RoutesRead
 from ...oracle.promises import Segment, told_by_hand
 from ...oracle.recorded import Life
@@ -224,28 +224,28 @@ class Apart(NamedTuple):
     """When the last piece of the stretch began."""
 
 
-def apart(tables: RouteTables, world: World, topic: str, segment: Segment) -> Iterator[Wrong]:
-    """Where another member's route was not that of the first. Neighbouring pieces are one stretch: what matters is how
-    long the two differed, not how often either changed."""
+def apart(
+    tables: RouteTables, world: World, topic: str, segment: Segment, unshared: Mapping[str, Sequence[Stretch]]
+) -> Iterator[Wrong]:
+    """Where another member's route was not that of the first, without the broker names that are `unshared` then.
+    Neighbouring pieces are one stretch: what matters is how long the two differed, not how often either changed."""
     by_hand, (one, *others) = told_by_hand(world), segment.members
     for other in others:
         changed = [tables.perms_set.get(each, {}) for each in (one, other)]
         changed += [by_hand.changed[node] for node, _ in (one, other)]
-        start_ms, until_ms, last_ms = math.inf, -math.inf, 0.0
+        pieces: list[Stretch] = []
         due = [(st.s, st.value) for st in tables.of(other, topic)]
         for from_ms, to_ms, its, others_ in _both(tables.of(one, topic), due, segment.to_ms):
             s, e = max(from_ms, segment.start_ms), min(to_ms, segment.to_ms)
             if s >= e or its == others_ or any(by_hand.is_deleted(node, topic, s, e) for node, _ in (one, other)):
                 continue
             names = {*segment.slaves_only, *(name for of in changed for name, at_ms in of.items() if at_ms <= s)}
-            if _but(its, names) == _but(others_, names):
-                continue
-            if s > until_ms > start_ms:
-                yield Wrong(start_ms, until_ms, Apart(other, last_ms))
-                start_ms = math.inf
-            start_ms, until_ms, last_ms = min(start_ms, s), e, s
-        if until_ms > start_ms:
-            yield Wrong(start_ms, until_ms, Apart(other, last_ms))
+            first, second = decoded(its) or {}, decoded(others_) or {}
+            for name in {*_names(first), *_names(second)} - names:
+                if _of_broker(first, name) != _of_broker(second, name):
+                    pieces += without(s, e, unshared.get(name, ()))
+        for start_ms, until_ms in merged(pieces):
+            yield Wrong(start_ms, until_ms, Apart(other, max(at_ms for at_ms, _ in pieces if at_ms < until_ms)))
 
 
 def route_at(tables: RouteTables, process: Process, topic: str, at_ms: float) -> object:
@@ -274,12 +274,3 @@ def the_wrong_one(
     routes = {name: route_at(tables, life.process, topic, at_ms) for name, life in lives.items()}
     (fewest, name), (most, _) = sorted(([*routes.values()].count(routes.get(name)), name) for name in two)
     return name if fewest < most else ""
-
-
-def _but(value: str | None, brokers: Collection[str]) -> object:
-    """The route without these brokers; None if nothing is left."""
-    route: Any = decoded(value)
-    if not route or not brokers:
-        return route
-    parts = [{n: of for n, of in (route.get(part) or {}).items() if n not in brokers} for part in ("brokers", "queues")]
-    return parts if any(parts) else None

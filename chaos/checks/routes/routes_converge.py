@@ -11,22 +11,24 @@ Where a scenario promises `tables_agree_within_s`, any two NameServers are held 
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any
 
-from ...oracle.intervals import Stretch
+from ...oracle.intervals import Stretch, grouped, until_next
 from ...oracle.promises import Segment, segments
 from ...oracle.recorded import OURS
 from ...oracle.roles import elects
 from ...oracle.windows import serves_window, topic_window
 from ...oracle.world import World
-from ...topology import is_slave
+from ...topology import broker_name, is_slave
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
 from ..findings import Rule, finding, rounded, verdict_of, wrongs
 from ..record.control import Control, once
 from ..record.differences import NOT_JUDGED, apart, route_at, the_wrong_one
-from ..record.route_tables import RouteTables, route_tables
+from ..record.route_tables import RouteTables, exists, route_tables
 from ..record.settling import Due, Settling
 from .promised import tables_agree
 
@@ -78,20 +80,18 @@ def _told(converged: Sequence[Mapping[str, Any]], wrong: int = 0) -> str:
 def _look(control: Control, world: World, segment: Segment, tables: RouteTables) -> Settling:
     """What the members of the segment held of each topic; one that is new may have a later window of its own."""
     latest, names, own = segment.latest, [name for name, _ in segment.members], topic_window(world.timers)
-    changed: dict[str, float] = {}
+    unshared, changed = _unshared(control, world), dict[str, float]()
     for change in tables.topic_changes:
         if change.started_ms < change.time_ms < segment.to_ms:
             changed[change.topic] = max(change.time_ms, changed.get(change.topic, change.time_ms))
     span = latest.start_ms - world.timers.R_ms, segment.from_ms
     seen = Settling(control.lateness.tolerance(world, (*names, latest.broker), *span, latest.window.timers))
-    for topic, deleted in _compared(control, world).items():
-        if any(one.start_ms < segment.to_ms and segment.from_ms < one.end_ms for one in deleted):
-            continue
+    for topic in tables.topics:
         due = Due(topic, segment.from_ms, segment.to_ms, latest.start_ms, latest.window)
         at_ms = changed.get(topic, -math.inf)
         if at_ms + own.latest_ms > segment.from_ms:
             due = due._replace(from_ms=at_ms + own.latest_ms, at_ms=at_ms, window=own)
-        seen.add(due, apart(tables, world, topic, segment))
+        seen.add(due, apart(tables, world, topic, segment, unshared.get(topic, {})))
     if seen.wrong and seen.worst is not None:  # a broker did not register at one of them, as the machine explains
         nodes = (*names, *(node.name for node in world.of_kind("broker", "slave")))
         missing = max(segment.start_ms, seen.worst.s), min(seen.worst.e, segment.to_ms)
@@ -101,25 +101,23 @@ def _look(control: Control, world: World, segment: Segment, tables: RouteTables)
 
 
 @once
-def _compared(control: Control, world: World) -> Mapping[str, Sequence[Stretch]]:
-    """All topics but those that no master has, each with when a master had deleted it. A slave makes %RETRY% topics of
-    its own, and a NameServer keeps a topic that it heard of from a slave before the master, or before a deletion at the
-    broker."""
-    topics = route_tables(control, world).topics
+def _unshared(control: Control, world: World) -> Mapping[str, Mapping[str, Sequence[Stretch]]]:
+    """Topic → broker name → when no master of the name has the topic. A NameServer may then have it alone: it heard of
+    it before the master deleted it, or from a slave, which makes %RETRY% topics of its own, before the master came."""
+    found: dict[str, dict[str, Sequence[Stretch]]] = defaultdict(dict)
     if any(node.implementation != OURS for node in world.of_kind("broker", "slave")):
-        return dict.fromkeys(topics, ())
-    rows = [row for row in control.rows("topic") if not is_slave(row.node) or elects(world, row.node)]
-    deleted: dict[str, list[Stretch]] = {row.topic or "": [] for row in rows}
-    since_ms: dict[tuple[str, str], float] = {}
-    for row in rows:
-        key = row.node, row.topic or ""
-        if not row.decoded:
-            since_ms.setdefault(key, row.time_ms)
-        elif key in since_ms:
-            deleted[key[1]].append(Stretch(since_ms.pop(key), row.time_ms))
-    for (_, topic), at_ms in since_ms.items():
-        deleted[topic].append(Stretch(at_ms, math.inf))
-    return {topic: deleted[topic] for topic in topics if topic in deleted}
+        return found
+    rows = grouped(
+        ((row.node, row.topic or ""), (row.time_ms, exists(row.value)))
+        for row in control.rows("topic")
+        if not is_slave(row.node) or elects(world, row.node)
+    )
+    followed = {broker_name(node.name) for node in world.of_kind("slave") if not elects(world, node.name)}
+    for node, topic in {*rows, *product(followed, route_tables(control, world).topics)}:
+        states = [(-math.inf, node not in followed), *rows.get((node, topic), ())]
+        absent = (Stretch(at_ms, end_ms) for (at_ms, is_there), end_ms in until_next(states, math.inf) if not is_there)
+        found[topic][broker_name(node)] = [*found[topic].get(broker_name(node), ()), *absent]
+    return found
 
 
 def _finding(control: Control, world: World, segment: Segment, seen: Settling, tables: RouteTables) -> Finding:

@@ -227,9 +227,11 @@ class Members(Process):
                 yield _MOVED, at_ms, at_ms, at_ms + longest_ms  # no row has the round's end
 
     def _is_under_way(self, began_ms: float, at_ms: float) -> bool:
-        """Whether a broker had not handled the heartbeat of a round that began then."""
+        """Whether a round that began then may not have been over: a broker had not handled its heartbeat, or the
+        rebalance that made it, and waits for the answers, too, went on."""
         brokers = self._routed(at_ms, at_ms)
-        return any(not self.within(self._heard.get(broker, ()), began_ms, at_ms) for broker in brokers)
+        waits = any(run.began_ms <= began_ms and at_ms < run.ended_ms for run in self.runs_of(REBALANCE))
+        return waits or any(not self.within(self._heard.get(broker, ()), began_ms, at_ms) for broker in brokers)
 
     def _with_waits(self, from_ms: float, until_ms: float) -> tuple[float, float]:
         """That time, and the calls that ran out one behind the other as it began and ended."""

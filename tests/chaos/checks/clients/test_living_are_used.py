@@ -502,6 +502,16 @@ def test_a_group_whose_last_consumer_has_died_reads_nothing() -> None:
     assert not kinds(verdict(died))
 
 
+def test_a_process_that_has_no_route_yet_reads_nothing() -> None:
+    def read_after(routed_s: int) -> list[Any]:
+        told = reading(story(("consumer-0",)).at(4).learns("consumer-0", *BOTH), until_s=100)
+        told.at(101).fault("f1", "stop", "sigterm", "consumer-0", until_s=102).restarted("consumer-0")
+        return kinds(verdict(told.at(routed_s).learns("consumer-0", *BOTH)))
+
+    assert not read_after(395)
+    assert read_after(110)
+
+
 @pytest.mark.parametrize(("named_s", "wrong"), [(300, []), (40, ["pulled from a slave"])])
 def test_a_consumer_goes_back_to_a_master_that_its_route_has_again(named_s: float, wrong: list[str]) -> None:
     builder = cluster(brokers=("broker-a", "broker-a/1"), clients=("consumer-0",), workload={"topic": "orders"})
@@ -529,9 +539,12 @@ def test_who_suggests_a_slave_to_consumers_is_guilty_of_what_they_pull_there() -
     assert found == [("broker-a", "broker-a/1")]
 
 
-def test_with_broadcasting_every_consumer_reads_all() -> None:
-    found = verdict(reading(story(("consumer-0", "consumer-1"), broadcasting=True)))
+def test_with_broadcasting_every_consumer_reads_all_unless_no_name_server_has_answered_it() -> None:
+    told = reading(story(("consumer-0", "consumer-1"), broadcasting=True))
+    found = verdict(told)
     assert (found.verdict, {example.who for example in found.examples}) == (Validity.INVALID, {"consumer-1"})
+    told.rows = [row for row in told.rows if (row["event"], row["node"]) != ("route_changed", "consumer-1")]
+    assert not kinds(verdict(told))
 
 
 def test_all_kinds_together_are_each_counted() -> None:

@@ -85,6 +85,18 @@ def test_a_round_under_way_may_ask_a_hung_broker_for_each_of_its_queues_before_t
     assert check(assign(builder, settled_s, "consumer-1", B[2:]).end(260)).verdict is expected
 
 
+@pytest.mark.parametrize(("settled_s", "expected"), [(208, Validity.VALID), (212, Validity.INVALID)])
+def test_a_round_that_gives_queues_up_may_ask_a_hung_name_server_for_each_where_its_broker_is(
+    settled_s: float, expected: Validity
+) -> None:
+    """Qr + A after the route came at 150 s, and for each of the four queues 3 s for the lock, and 2 C for the look-up:
+    two NameServers are on the list."""
+    builder = group().at(101).fault(*KILL).at(120).learns("consumer-0", "broker-b")
+    assign(builder, 121, "consumer-0", B[:2]).at(150).learns("consumer-1", "broker-b")
+    builder.at(155).fault("f2", "black_hole", "toxiproxy.bandwidth.rate=0", "consumer-1", "ns-0", until_s=200)
+    assert check(assign(builder, settled_s, "consumer-1", B[2:]).end(260)).verdict is expected
+
+
 @pytest.mark.parametrize(("back_s", "expected"), [(172, Validity.VALID), (176, Validity.INVALID)])
 def test_a_consumer_that_a_broker_has_forgotten_has_its_queues_when_all_list_it_again(
     back_s: float, expected: Validity

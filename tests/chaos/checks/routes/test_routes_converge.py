@@ -75,11 +75,24 @@ def test_a_name_server_whose_log_nobody_read_is_compared_with_no_other() -> None
 
 
 @pytest.mark.parametrize(("has_it", "expected"), [("broker-a", Validity.INVALID), ("broker-a/1", Validity.VALID)])
-def test_a_topic_that_no_master_has_may_be_at_the_name_server_alone_that_heard_its_slave_first(
+def test_a_topic_that_its_master_lacks_may_be_at_the_name_server_alone_that_heard_its_slave_first(
     has_it: str, expected: Validity
 ) -> None:
-    builder = cluster(brokers=("broker-a", "broker-a/1")).topic(has_it, "%RETRY%group")
-    assert check(builder.at(60).route("ns-0", "%RETRY%group", "broker-a").end(330)).verdict is expected
+    builder = cluster(brokers=("broker-a", "broker-a/1", "broker-b"))
+    for broker in (has_it, "broker-b"):  # of another master it is no matter
+        builder.topic(broker, "%RETRY%group")
+    builder.at(60).route("ns-0", "%RETRY%group", "broker-a", "broker-b").route("ns-1", "%RETRY%group", "broker-b")
+    assert check(builder.end(330)).verdict is expected
+
+
+@pytest.mark.parametrize(("second_at_s", "expected"), [(130, Validity.VALID), (140, Validity.INVALID)])
+def test_a_topic_that_a_slave_had_first_is_at_all_name_servers_when_its_master_has_had_it_for_its_window(
+    second_at_s: float, expected: Validity
+) -> None:
+    builder = cluster(brokers=("broker-a", "broker-a/1")).topic("broker-a/1", "%RETRY%group")
+    builder.at(50).route("ns-0", "%RETRY%group", "broker-a").at(100).topic("broker-a", "%RETRY%group")
+    builder.at(second_at_s).route("ns-1", "%RETRY%group", "broker-a")
+    assert check(builder.end(330)).verdict is expected
 
 
 @pytest.mark.parametrize(("is_deleted", "expected"), [(False, Validity.INVALID), (True, Validity.VALID)])

@@ -8,7 +8,7 @@ import pytest
 from nemesrv.chaos.checks.record.timer_acts import LEAVE
 from nemesrv.chaos.checks.service.timers_kept import judge
 from nemesrv.chaos.oracle.broker import HOLD_CHECK
-from nemesrv.chaos.oracle.time_outs import HEARTBEAT, look_up
+from nemesrv.chaos.oracle.time_outs import HEARTBEAT, REBALANCE, look_up
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import KILL, PAUSE, HistoryBuilder, address_of, cluster
 
@@ -317,9 +317,11 @@ def test_a_round_of_a_rebalance_may_wait_for_its_brokers_and_another_round_leave
     assert not missed(heartbeats(told, 0.05, 1, 31, 62.5, 91))
 
 
-@pytest.mark.parametrize(("second_s", "wrong_"), [(62.5, 0), (60.7, 2)])
-def test_a_round_leaves_another_one_that_waits_for_a_broker_those_that_it_had_reached(
-    second_s: float, wrong_: int
+@pytest.mark.parametrize(
+    ("second_s", "rebalance_s", "wrong_"), [(62.5, None, 0), (60.7, None, 2), (60.7, 2, 0), (60.7, 0.2, 2)]
+)
+def test_a_round_leaves_another_one_that_waits_for_a_broker_or_its_answer_those_that_it_had_reached(
+    second_s: float, rebalance_s: float | None, wrong_: int
 ) -> None:
     told = runs(cluster(1, ("broker-a", "broker-b"), ("consumer-0",)), HEARTBEAT, [1, 31, 61, 91])
     told.at(0.02).learns("consumer-0", "broker-a", "broker-b")
@@ -328,6 +330,8 @@ def test_a_round_leaves_another_one_that_waits_for_a_broker_those_that_it_had_re
         told.at(at_s).hears("broker-a", "consumer-0")
     for at_s in (1, 31, second_s, 91):
         told.at(at_s).hears("broker-b", "consumer-0")
+    if rebalance_s is not None:
+        runs(told, REBALANCE, [60.4], took_s=rebalance_s)
     assert missed(told) == wrong_
 
 
