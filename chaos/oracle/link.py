@@ -413,5 +413,6 @@ def _troubles(world: World, node: str, target: str) -> Sequence[tuple[Stretch, f
     for cause in (*process_causes(world, target), *links):
         late_ms = resend_ms(cause, cause.end_ms) + (cause.delay.round_trip_max_ms if cause.delay else 0.0)
         if cause.end_ms > 0:
-            found.append((Stretch(cause.start_ms, cause.end_ms), 0.0 if math.isinf(cause.end_ms) else late_ms))
+            start_ms = min(cause.begins_from_ms, cause.start_ms)
+            found.append((Stretch(start_ms, cause.end_ms), 0.0 if math.isinf(cause.end_ms) else late_ms))
     return found

@@ -2,6 +2,7 @@
 
 import pytest
 
+from nemesrv.chaos.oracle.link import Troubles
 from nemesrv.chaos.oracle.reach import delayed_by_commits, is_reached_too_late
 from nemesrv.chaos.oracle.windows import Window
 from nemesrv.chaos.oracle.world import World
@@ -52,3 +53,10 @@ def test_dials_to_two_name_servers_that_nobody_answers_take_the_time_of_a_call(
     for number in range(lost):
         builder.fault("f1", *injected, "producer-0", f"ns-{number}")
     assert is_reached_too_late(World.of_rows(builder.end(400).rows), "producer-0", 150_000, 160_000) is too_late
+
+
+@pytest.mark.parametrize(("at_ms", "met"), [(99_940.0, False), (99_960.0, True), (100_010.0, True)])
+def test_a_call_may_meet_a_fault_of_its_link_from_when_the_harness_asked_for_it(at_ms: float, met: bool) -> None:
+    builder = cluster(clients=("consumer-0",)).at(100).fault(*SYN_DROP, value={"asked_ms": 99_950.0})
+    troubles = Troubles(World.of_rows(builder.end(400).rows), "consumer-0")
+    assert troubles.between("broker-a", at_ms - 10, at_ms) is met
