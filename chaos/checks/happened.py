@@ -153,6 +153,7 @@ _BROKER: Mapping[str, str] = {
     "answered a lower offset": "answered {client} with a lower offset{of_topic} than had been committed",
     "did not keep a committed offset": "did not keep an offset{of_topic} that was committed{details}",
     "suggested a slave": "told a consumer to pull from slave {slave}, though the consumer's route had the master",
+    "heartbeats once a round": "sent a broker more than one heartbeat in a round{which_peers}",
     "heartbeats where a slave may act": "sent NameServers heartbeats (904), though enableSlaveActingMaster is false",
     "asks only without forceRegister": "asked NameServers for their data version (322), though forceRegister is true",
     "registers once a round": "sent {server} more than one registration in a round",

@@ -176,16 +176,17 @@ def _notices(control: Control, world: World, life: Life) -> Iterator[Finding]:
     """Whom it told of a new smallest id of a broker name, and what (905), against what it read. Changes of a name that
     follow each other at once are told together, or one by one, and not judged."""
     routes, tells = received(control, world).routes(life), "notifyMinBrokerIdChanged"
-    if routes is None or world.timers_of(life.node).profile is not Profile.V5_X or not world.setting(life.node, tells):
+    if routes is None or world.timers_of(life.node).profile is not Profile.V5_X:
         return
+    due = routes.notices if world.setting(life.node, tells) else ()
     if any(act.f == "update_config" and act.node == life.node for act in world.acts):
         return
     fields = "minBrokerId", "minBrokerAddr", "offlineBrokerAddr"
     rows = control.by_process("min_broker_id_told").get(life.process, ())
     saying = ((row, [str((row.decoded or {}).get(field) or "") for field in fields]) for row in rows)
     told = grouped((row.broker_name or "", (row.began_ms, (row.address or "", *said))) for row, said in saying)
-    for name in {one.name for one in routes.notices} | told.keys():
-        changes, here = [one for one in routes.notices if one.name == name], told.get(name, [])
+    for name in {one.name for one in due} | told.keys():
+        changes, here = [one for one in due if one.name == name], told.get(name, [])
         unasked = (at_ms for at_ms, _ in here if not any(abs(one.at_ms - at_ms) <= _TOLD_MS for one in changes))
         done = [Done(at_ms, False) for at_ms in unasked]
         for one in changes:

@@ -73,6 +73,8 @@ class Unasked(Process):
         if self.kind == "producer":
             row = "MQClientInstance.sendHeartbeatToAllBroker: without a consumer, heartbeats go to masters only"
             yield from self.done("heartbeat", "heartbeats to masters only", row, self._at_slaves())
+            row = "MQClientInstance.sendHeartbeatToAllBroker: one heartbeat a round and broker"
+            yield from self.done("heartbeat", "heartbeats once a round", row, self._once())
         elif not self.world.workload.get("broadcasting"):
             row = "RebalanceImpl.rebalanceByTopic: without a list of members, queues stay as they are"
             yield from self.done(REBALANCE, "shares by listed members", row, self._shared_out())
@@ -277,6 +279,16 @@ class Unasked(Process):
             until_ms = self._named_until(address, by_ms)
             if not self.held(until_ms, at_ms) and not self._may_be_late(broker, until_ms, at_ms):
                 yield Done(at_ms, self._forgotten_ms(address, by_ms) + under_way_ms >= at_ms, broker)
+
+    def _once(self) -> Iterator[Done]:
+        """Heartbeats of a producer, which are those of its rounds; wrong are more than there were rounds. The round
+        that is under way when a process ends has no row."""
+        begun, unsaid = [run.began_ms for run in self.runs_of(HEARTBEAT)], 1 + self.life.incarnation
+        near_ms = self.timers.delivery_ms + (self.timers.clocks_ms or 0.0)
+        for broker, times in self.at_brokers("client_heartbeat").items():
+            own = sorted(at_ms for at_ms in times if self.life.start_ms <= at_ms < self.end_ms)
+            for number, at_ms in enumerate(own, 1):
+                yield Done(at_ms, number <= bisect_right(begun, at_ms + near_ms) + unsaid, broker)
 
     def _at_slaves(self) -> Iterator[Done]:
         """Heartbeats that brokers say they had; wrong are those at slaves that no route named as master."""

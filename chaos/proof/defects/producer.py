@@ -24,6 +24,16 @@ _AVOIDED_S = 2.0
 planted = Planted()
 
 
+@planted(PRODUCERS, "smoke", caught_by="timers_kept")
+def producer_heartbeats_twice(node: ProducerNode) -> None:
+    """producers send each heartbeat twice"""
+
+    @around(node.instance, "_send_heartbeat")
+    async def send(once: Any, *heartbeat: Any) -> None:
+        await once(*heartbeat)
+        await once(*heartbeat)
+
+
 @planted(PRODUCERS, "broker-crash", caught_by="dead_brokers_avoided")
 @may_find("client_routes_are_true recovery_time")
 def producer_ignores_new_routes(node: ProducerNode) -> None:
