@@ -27,6 +27,7 @@ from ..logs_to_rows.gather import gather, not_quoted, plain_logs
 from ..logs_to_rows.line import zone_text
 from ..logs_to_rows.reconstruct import reconstruct
 from ..logs_to_rows.sources import CLIENT, kind_by_name
+from ..logs_to_rows.timeline import wall_text
 from .answer_causes import is_routed_everywhere
 from .causes import NoRouteCause, numbered_lines
 from .log_causes import causes_in
@@ -236,7 +237,7 @@ def diagnosed(
     episodes = episodes_of(found.rows, timers=found.timers_used).episodes if found.rows else []
     suffering = suffered(found, texts)
     document = {
-        "origin": datetime.fromtimestamp(found.origin_ms / 1000, found.zone).isoformat(),
+        "origin": wall_text(found.origin_ms, found.zone),
         "sources": found.sources,
         "episodes": [one.to_json() for one in episodes],
         "suffered": [one.to_json(logs.zone) for one in suffering],
