@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -109,8 +110,12 @@ def named_checks(text: str | None, option: str, default: Sequence[str] = ()) -> 
     if text is None:
         return None
     sets = {"all": tuple(CHECKS), **({"default": tuple(default)} if default else {})}
-    names = sets.get(text) or tuple(name.strip() for name in text.split(",") if name.strip())
-    allowed = f"{', '.join(reversed(sets))}, or some of {', '.join(CHECKS)}"
+    groups = {
+        str(check.group): [name for name in CHECKS if CHECKS[name].group == check.group] for check in CHECKS.values()
+    }
+    asked = (name.strip() for name in text.split(",") if name.strip())
+    names = sets.get(text) or tuple(dict.fromkeys(chain.from_iterable(groups.get(name, [name]) for name in asked)))
+    allowed = f"{', '.join(reversed(sets))}, a group of {', '.join(groups)}, or some of {', '.join(CHECKS)}"
     for name in names or ("",):
         if name not in CHECKS:
             raise ScenarioError(option, "", repr(name), f"{allowed}{nearest(name, (*sets, *CHECKS))}")

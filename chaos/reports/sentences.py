@@ -65,15 +65,16 @@ def and_more(v: Verdict) -> str:
 
 
 def allowed_sentence(v: Verdict) -> str:
-    """Return the allowed time, `33.0 s (R + C), tolerance 0.6 s`, or for an exact time `10.0 ± 0.5 s (1·S)`. If the
+    """Return the allowed time, `33.0 s (R + C), tolerance 50 ms`, or for an exact time `10.0 s ± 50 ms (1·S)`. If the
     check has no time limit, return only the formula, such as `quiet: all succeed`."""
     bound_ms, formula = v.allowed.get("bound_ms"), str(v.allowed.get("formula") or "")
     earliest_ms = v.allowed.get("earliest_ms")
     if (bound_ms is None and earliest_ms is None) or formula == NEVER:
         return formula
-    tolerance = phrase(v.allowed.get("tolerance_ms"), milliseconds=True)
+    tolerance_ms = v.allowed.get("tolerance_ms")
+    tolerance = "" if tolerance_ms is None else length(tolerance_ms)
     if exact := exact_s(earliest_ms, bound_ms):
-        said = f"{exact} ± {tolerance}" if tolerance else f"{exact} s"
+        said = f"{exact} s ± {tolerance}" if tolerance else f"{exact} s"
         return f"{said} ({formula})" if formula else said
     said = " to ".join(f"{at_ms / 1000:.1f}" for at_ms in (earliest_ms, bound_ms) if at_ms is not None) + " s"
     formula = formula.removeprefix("not before ") if bound_ms is None else formula

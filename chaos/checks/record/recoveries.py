@@ -126,6 +126,7 @@ def measured(found: Sequence[Recovery]) -> Mapping[str, Any]:
     operations = sorted({recovery.operation for recovery in recovered})
     return {
         "recoveries": len(recovered),
+        "without_limit": sum(not recovery.judged for recovery in recovered),
         "never": sum(recovery.judged and recovery.after_ms is None for recovery in found),
         "by_operation": {NAMES[operation]: spread(operation) for operation in operations},
         "slowest": [_row(recovery) for recovery in sorted(recovered, key=_after_ms, reverse=True)[:_SHOWN]],

@@ -59,6 +59,8 @@ def _told(measured: Mapping[str, Any]) -> str:
     said = [f"{measured.get('recoveries', 0):,} recoveries; the slowest relative to its limit "]
     said[0] += "never came" if nearest_ms is None else f"took {nearest_ms / 1000:.1f} s{' or more' if never else ''}"
     said += [f"{never} never came"] if never else []
+    free = measured.get("without_limit")
+    said += [f"{free:,} of them without a limit"] if free else []
     spreads = [
         f"of a {operation} {spread['p50_ms'] / 1000:.1f} and {spread['p99_ms'] / 1000:.1f} s"
         for operation, spread in (measured.get("by_operation") or {}).items()
