@@ -354,7 +354,7 @@ def _below(result: ConformResult) -> list[Text]:
     counts = Counter(str(each.verdict or "without an expected value") for each in result.decided)
     said_ = ", ".join(f"{count} {what}" for what, count in counts.items())
     lines.append(Text(f"measured: {len(result.decided)} of the {len(RULES)} rules of conform: {said_}"))
-    if not result.expected:
+    if result.profile is None:
         lines.append(Text("nothing was compared: --profile NAME or FILE says what is expected (docs/conform.md)"))
     return lines
 

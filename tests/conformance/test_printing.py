@@ -102,7 +102,7 @@ def test_junit_has_the_measured_and_the_expected_value_of_a_rule_that_is_not_val
 
 def test_rules_of_the_profile_that_were_not_asked_for_are_told_as_not_measured() -> None:
     made = replace(result(GOOD), expected=("sticky", "start", "next"))
-    assert "2 other rules of java-5.3 were not measured, because --rules does not name them\n" in shown(made, 120)
+    assert "rules of java-5.3 that were not measured, because --rules does not name them: 2\n" in shown(made, 120)
 
 
 def test_a_right_choice_says_how_small_a_deviation_so_many_starts_would_have_shown() -> None:
