@@ -89,6 +89,7 @@ _PIECE = re.compile(
     rf"|(?P<logger>(?:Rocketmq\w+|[A-Za-z]\w*(?:\.\w+)+)){_AT}(?=:?[ \t])"
     r")"
 )
+_WHOLE = re.compile(r"\[(?P<text>(?:[^\[\]]|\[[^\[\]]*\])*)\]")
 _LEVELS = {
     "TRACE": "TRACE", "DEBUG": "DEBUG", "INFO": "INFO", "WARN": "WARN", "WARNING": "WARN", "ERROR": "ERROR",
     "FATAL": "FATAL", "TRAC": "TRACE", "DEBU": "DEBUG", "ERRO": "ERROR", "FATA": "FATAL", "PANI": "FATAL",
@@ -271,6 +272,8 @@ def host(line: str) -> Head | None:
                 at += 1
                 break
     text = line[at:].lstrip(" \t")
+    if (whole := _WHOLE.fullmatch(text)) is not None and level:  # a pattern with [%m]
+        text = whole["text"]
     writer = NODE if text.startswith(("[mq:", "[MQPush")) else JAVA_HOST
     if not has_more and found["stamp"] is None and not level:
         return None

@@ -140,8 +140,10 @@ _PREFIX = re.compile(
     r"(?P<number>\A\d+(?=[:-])|:\d+(?=:)|-\d+(?=-))?(?:\s*[|:]\s*|-|\s+)" + _BEGINS
 )
 """`ns1: `, `ns-0: `, `ns-0 | `, `[pod/ns-0/main] `, grep's `namesrv.log:12:` and `namesrv.log-12-`."""
+_SEVERAL = ("},", "}]", "]}", "\\n", "<br", "</")
+"""Each line with several records has one of these."""
 _IS_NUMBER = re.compile(r"\d+[.)]?")
-_MARKS = ("{", "}", "[", "]", '"', "`")
+_MARKS = ("{", "}", "[", "]", '"', "'", "`")
 """Marks that no stack trace or message contains; they belong to JSON or a page around the log."""
 _STAMPED = re.compile(r"[ \t]+(?:\d{1,7}[.:|)]?[ \t]+)?(?=(?:\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d[ ,.])")
 """A prefix before a record, for layouts whose lines begin with a stamp."""
@@ -237,7 +239,9 @@ class Reader:
                 line = line[:-1]
             prefix, outer_ms = None, None
             if line[:1] in " \t" and (line[:4] == "\tat " or not (line := _not_indented(line))[:1].isdigit()):
-                if not self._prefixes:
+                if self._heads.are_indented or (not pending and holds_record(line)):
+                    self._heads.are_indented, line = True, line.lstrip(" \t")
+                elif not self._prefixes:
                     counts.continued += 1
                     if line:
                         self._went_on(None, line)
@@ -246,7 +250,7 @@ class Reader:
             else:
                 head = self._layout(line)
             if head is None:
-                if line[:1] in ("{", "[") and (texts := records_in(line)):
+                if any(sign in line for sign in _SEVERAL) and (texts := records_in(line)):
                     yield from self._several(texts)
                     continue
                 head, prefix, outer_ms, line = self._slowly(line)
@@ -265,7 +269,7 @@ class Reader:
                 yield row
 
     def _several(self, texts: Sequence[str]) -> Iterator[LogRow]:
-        """Read a JSON line with several records, each of which counts as a line."""
+        """Read a line with several records, each of which counts as a line."""
         number = self._number
         self.counts.lines -= 1
         for text in texts:

@@ -33,7 +33,11 @@ _STAMPS = re.compile(
     r"|[A-Z][a-z]{2} [ \d]\d(?:, \d{4} @)? \d\d:\d\d:\d\d(?:\.\d+)?|<[^<>]*>"
 )
 _WORD = re.compile(r"(?<![\w.-])[A-Za-z][\w./-]*(?![\w./=-])(?! ?[:=] ?\")")
-_QUOTED = re.compile(r'(?P<text>(?:\\.|""|[^"\\])*)"')
+_QUOTED = {'"': re.compile(r'(?P<text>(?:\\.|""|[^"\\])*)"'), "'": re.compile(r"(?P<text>(?:\\.|''|[^'\\])*)'")}
+_FRAMES = frozenset("│║┃|")
+"""What a screen draws on both sides of a line."""
+_ENDS = re.compile(r"(?:\\r)?\\n|<br ?/?>|</\w+>")
+"""Line ends that somebody wrote as text, or a page as tags."""
 _NUMBERS = re.compile(r"\d+")
 _OF_A_STREAM = re.compile(
     r"(?:.*[._])?(?:pod|pod_?name|pod\.name|container\.name|container_name|host|hostname|host\.name)"
@@ -69,6 +73,7 @@ def json_object(line: str) -> dict[str, Any] | None:
 
 _MEMBER = re.compile(
     r"""\s*(?:"[^"]{1,100}":\s*)?"(?P<text>(?:\\.|[^"\\])*)"[\s,\]}]*"""
+    r"""|\s*'(?P<single>(?:\\.|[^'\\])*)'[\s,\])]*"""
     r"""|(?: +|- +)[\w.-]{1,100}: +(?:"(?P<said>(?:\\.|[^"\\])*)"|'(?P<yaml>(?:''|[^'])*)'|(?P<bare>\d.*))"""
 )
 
@@ -77,20 +82,26 @@ def member(line: str) -> str | None:
     """Return the log record in a line of pretty-printed JSON or YAML, like ` "message": "2024-05-20 …",`."""
     if not _may_hold(line) or (found := _MEMBER.fullmatch(line)) is None:
         return None
-    text = found["bare"] or (found["yaml"] or "").replace("''", "'") or _unquoted(found["text"] or found["said"] or "")
-    text = text.partition("\n")[0]
+    text = found["bare"] or _said(found["single"] or found["yaml"] or "", "'")
+    text = (text or _unquoted(found["text"] or found["said"] or "")).partition("\n")[0]
     return text if holds_record(text) else None
 
 
 def records_in(line: str) -> list[str]:
-    """Return the texts of all log records in a JSON line that has several."""
-    if line.count("}") < 2 or line.count(":") < 6 or len(_MAY_BEGIN.findall(line)) < 2:
+    """Return the texts of all log records in a line that has several: in JSON, or with line ends written as text."""
+    is_small = line[0] == "{" and (line.count("}") < 2 or line.count(":") < 6)
+    if is_small or len(_MAY_BEGIN.findall(line)) < 2:
         return []
     try:
         found = json.loads(line.strip().rstrip(","))
+        texts = [plain(said) for _, said in fields_of({"": found}) if holds_record(plain(said))]
     except ValueError:
-        return []
-    texts = [plain(said) for _, said in fields_of({"": found}) if holds_record(plain(said))]
+        texts = [text for text in _ENDS.split(line) if text.strip()]
+        if len(hold := [at for at, text in enumerate(texts) if holds_record(text)]) < 2:
+            return []
+        first = texts[hold[0]]
+        begins = next(at for at in _may_begin(first) if _begins_record(first[at:]))
+        return [first[begins:], *texts[hold[0] + 1 :]]
     return texts if len(texts) > 1 else []
 
 
@@ -124,6 +135,7 @@ class Heads:
 
     def __init__(self) -> None:
         self._known: dict[str, re.Pattern[str]] = {}
+        self.are_indented = False
 
     def taken_off(self, line: str) -> tuple[str | None, int | None, str] | None:
         """Remove a collector's prefix: return the log's name, the prefix's exact time in UTC, and the rest of the line;
@@ -144,9 +156,17 @@ class Heads:
         head, rest = line[:at], line[at:]
         if head.endswith("<![CDATA["):
             rest = rest.partition("]]>")[0]
-        if head.endswith('"') and (quoted := _QUOTED.match(rest)) is not None:
-            rest = _unquoted(quoted["text"])
+        elif head.endswith(">"):
+            rest = rest.partition("</")[0]
+        elif head[-1] in _QUOTED and (quoted := _QUOTED[head[-1]].match(rest)) is not None:
+            rest = _said(quoted["text"], head[-1])
+        elif (frame := head.rstrip()[-1:]) in _FRAMES:
+            rest = rest.rstrip().removesuffix(frame).rstrip()
         return "/".join(_WORD.findall(_STAMPS.sub(" ", head))) or None, _stamp_in(head), rest
+
+
+def _said(text: str, quote: str) -> str:
+    return _unquoted(text if quote == '"' else text.replace("\\'", "'").replace("''", "'").replace('"', '\\"'))
 
 
 def _unquoted(text: str) -> str:

@@ -79,6 +79,20 @@ def text_of(before: str) -> str:
     return f'msg="{TEXT}" topic=T' if before.startswith("time=") else TEXT
 
 
+@pytest.mark.parametrize(
+    ("behind", "text"),
+    [
+        ("[WARN] [main] [CommitLog.recover(CommitLog.java:431)] - [load [a] and b, 2]", "load [a] and b, 2"),
+        ("WARN [main] RocketmqClient - [a] and [b]", "[a] and [b]"),
+        ("[main] RocketmqClient - [a]", "[a]"),
+    ],
+)
+def test_a_text_in_brackets_is_taken_out_of_them(behind: str, text: str) -> None:
+    head = head_of(f"[2026-11-20 12:18:51.122] {behind}")
+    assert head is not None
+    assert head.text == text
+
+
 @pytest.mark.parametrize(("before", "clock", "said"), LINES)
 def test_each_layout_says_when_who_and_what(before: str, clock: str | None, said: dict[str, object]) -> None:
     head = head_of(before + text_of(before))

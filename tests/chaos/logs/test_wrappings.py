@@ -5,6 +5,7 @@ import textwrap
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
+from pprint import pformat
 
 import pytest
 
@@ -113,6 +114,16 @@ EXPORTS: dict[str, Callable[[list[str]], list[str]]] = {
     ),
     "journald-of-colours": _json(lambda line: {"_COMM": "java", "MESSAGE": [*f"\x1b[32m{line}\x1b[0m".encode()]}),
     "stern": lambda lines: [f"mq ns-0 namesrv {one}" for one in lines],
+    "logstash": lambda lines: [text for one in lines for text in ("{", f'    "message" => {json.dumps(one)},', "}")],
+    "psql": lambda lines: [f" {at:2} | {one}" for at, one in enumerate(lines)],
+    "sql": lambda lines: [f"INSERT INTO logs VALUES (7, '{one.replace(chr(39), chr(39) * 2)}');" for one in lines],
+    "python": lambda lines: pformat([f"{one}\n" for one in lines], width=1_000).splitlines(),
+    "python-on-one-line": lambda lines: [str([f"{one}\n" for one in lines])],
+    "page": lambda lines: [f"<tr><td>{at}</td><td>{one}</td></tr>" for at, one in enumerate(lines)],
+    "page-on-one-line": lambda lines: [f"<pre>{'<br/>'.join(lines)}</pre>"],
+    "list-on-one-line": lambda lines: [f"<ul>{''.join(f'<li>{one}</li>' for one in lines)}</ul>"],
+    "frame": lambda lines: [f"│ {one:<300} │" for one in lines],
+    "ansible": lambda lines: ["mq-1 | CHANGED | rc=0 | (stdout) " + r"\n".join(lines)],
     "k9s": lambda lines: [f"ns-0 namesrv 2024-05-20T06:20:00.384714749Z {one}" for one in lines],
 }
 

@@ -34,6 +34,8 @@ SPOKEN = {
     "RuntimeException: 'group must be configured for topic t'": "setting-not-allowed",
     "ERROR rocketmq: a command came, but there is no handler": "request-not-known",
     "ERROR RocketmqAppender: DynamicClassLoadingException: Failed to instantiate type X": "libraries-do-not-fit",
+    "ERROR rocketmq.Producer - java.lang.ArithmeticException: / by zero": "program-error",
+    "MQServerException: instance:x should start first": "client-not-started",
     "ERROR rocketmq - create connection SQLException, url: jdbc:mysql://shop:3307": "-not-reached",
 }
 
