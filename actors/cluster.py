@@ -7,6 +7,7 @@ only SIGKILL is a real crash. The methods of `Cluster` block, and raise HarnessE
 
 import concurrent.futures
 import dataclasses
+import math
 import signal
 import time
 from abc import ABC, abstractmethod
@@ -357,18 +358,19 @@ class Cluster(NodesByName[_Member]):
             raise ClusterError(f"{name} (pid {process.pid}) outlived SIGKILL for {SIGNAL_LIMIT_S} s")
 
     def _answers(self, asked: Mapping[str, Any], what: str, limit_s: float) -> dict[str, Any]:
-        deadline_s = time.monotonic() + limit_s
-        return {
-            name: self._answer(name, ref, what, max(0.0, deadline_s - time.monotonic())) for name, ref in asked.items()
-        }
+        until_s = time.monotonic() + limit_s
+        return {name: self._answer(name, ref, what, limit_s, until_s=until_s) for name, ref in asked.items()}
 
-    def _answer(self, name: str, ref: Any, what: str, limit_s: float, *, own_errors: bool = False) -> Any:
+    def _answer(
+        self, name: str, ref: Any, what: str, limit_s: float, *, until_s: float = math.inf, own_errors: bool = False
+    ) -> Any:
         import ray
         import ray.exceptions
 
         try:
-            waited = self._alarm is not None and not self._alarm.wait(ref.future(), limit_s)
-            return ray.get(ref, timeout=0.0 if waited else limit_s)
+            left_s = max(0.0, min(limit_s, until_s - time.monotonic()))
+            waited = self._alarm is not None and not self._alarm.wait(ref.future(), left_s)
+            return ray.get(ref, timeout=0.0 if waited else left_s)
         except ray.exceptions.GetTimeoutError as exc:
             raise NodeFailed(f"{name} did not answer `{what}` within {limit_s:.0f} s") from exc
         except ray.exceptions.RayTaskError as exc:

@@ -1,11 +1,12 @@
 """Random scenarios of all that the scenario language can say, nothing planted: what `make random-scenarios` runs.
 
 `python -m tests.chaos.experiment.virtual.random_everything --plain --scenarios 60 --first 0 --out FOLDER`, as
-random_scenarios. Each seed takes the cluster of random_language (slaves, late comers, own lists, an address server,
-zones, topics, groups, phases, settings), and its timeline, or random_actions' (shapes, names, flaps, storms, faults of
-clients, half_open, syn_drop), or both; acts by hand and wrong clocks (random_acts) among them; slaves that act for
-masters; brokers that come back at another address; clients of other languages; and settings from the whole catalogue.
-What the language refuses is drawn again. INVALID is a false alarm, or a mistake in our nodes: either is ours.
+random_scenarios; with `--real` in real processes. Each seed takes the cluster of random_language (slaves, late comers,
+own lists, an address server, zones, topics, groups, phases, settings), and its timeline, or random_actions' (shapes,
+names, flaps, storms, faults of clients, half_open, syn_drop), or both; acts by hand and wrong clocks (random_acts)
+among them; slaves that act for masters; brokers that come back at another address; clients of other languages; and
+settings from the whole catalogue. What the language refuses is drawn again. INVALID is a false alarm, or a mistake in
+our nodes: either is ours.
 """
 
 import random
