@@ -524,6 +524,7 @@ class RoutesRead:
         version, topics, acting = said.get("version", ()), said.get("topics", {}), said.get("acting")
         is_new = name not in self._brokers
         ids = self._brokers.setdefault(name, {})
+        is_leaving = any((left[1], left[2][1]) == (name, address) for left in self._leaving)
         if address not in ids.values():  # what left before takes nothing out any more
             self._leaving = [left for left in self._leaving if (left[1], left[2][1]) != (name, address)]
         self._clusters[name].add(str(said.get("cluster")))
@@ -561,8 +562,11 @@ class RoutesRead:
             if not is_new:
                 self.unchanged[name].append((one.at_ms, topics, keep))
             for topic, (read, write, perm, flag) in topics.items():
+                row = [read, write, perm & keep, flag]
+                if is_leaving and not is_new and self._rows[topic].get(name, row) != row:
+                    self.unknown.add(topic)  # two threads: where it left first, its version is new
                 if is_new or (self._is_5 and name not in self._rows[topic]):
-                    self._rows[topic][name] = [read, write, perm & keep, flag]
+                    self._rows[topic][name] = row
         timeout_ms = float((self._is_5 and said.get("timeout_ms")) or expires_ms(self._timers))
         self._live[key] = _Live(one.channel, one.at_ms, timeout_ms, version)
         self.registered.add((name, str(id_), address))
