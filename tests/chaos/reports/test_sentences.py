@@ -119,10 +119,10 @@ def test_a_tolerance_is_told_only_where_there_is_a_bound_that_it_widens() -> Non
 @pytest.mark.parametrize(
     ("earliest_ms", "bound_ms", "said"),
     [
-        (10_000.0, 10_000.04, "10.0 ± 0.5 s (1·S)"),
-        (10_000.0, 13_000.0, "10.0 to 13.0 s (1·S), tolerance 0.5 s"),
-        (None, 10_000.0, "10.0 s (1·S), tolerance 0.5 s"),
-        (10_000.0, None, "not before 10.0 s (1·S), tolerance 0.5 s"),
+        (10_000.0, 10_000.04, "10.0 s ± 500 ms (1·S)"),
+        (10_000.0, 13_000.0, "10.0 to 13.0 s (1·S), tolerance 500 ms"),
+        (None, 10_000.0, "10.0 s (1·S), tolerance 500 ms"),
+        (10_000.0, None, "not before 10.0 s (1·S), tolerance 500 ms"),
     ],
 )
 def test_what_may_be_neither_late_nor_early_is_told_with_its_tolerance_and_no_range(
