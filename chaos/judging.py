@@ -115,7 +115,7 @@ def named_checks(text: str | None, option: str, default: Sequence[str] = ()) -> 
     }
     asked = (name.strip() for name in text.split(",") if name.strip())
     names = sets.get(text) or tuple(dict.fromkeys(chain.from_iterable(groups.get(name, [name]) for name in asked)))
-    allowed = f"{', '.join(reversed(sets))}, a group of {', '.join(groups)}, or some of {', '.join(CHECKS)}"
+    allowed = f"{', '.join(reversed(sets))}, or some of {', '.join(CHECKS)} and of the groups {', '.join(groups)}"
     for name in names or ("",):
         if name not in CHECKS:
             raise ScenarioError(option, "", repr(name), f"{allowed}{nearest(name, (*sets, *CHECKS))}")

@@ -9,7 +9,7 @@ from ..checks import CHECKS
 from ..checks.happened import SAID, happened
 from ..checks.record.slots import OPERATIONS
 from ..verdict import NEVER, Clients, Example, Validity, Verdict, length, seconds, singular
-from .text import all_of, phrase, phrases
+from .text import all_of, phrases
 
 _LONGEST = 60
 _STRETCHES = 3

@@ -63,6 +63,7 @@ def test_checks_are_named_with_commas_or_by_all_or_default() -> None:
         "routes_converge",
         "no_acknowledged_loss",
     )
+    assert named_checks("timers, availability", "--checks") == ("timers_kept", "availability")
     assert named_checks("default", "--check", ("order_kept",)) == ("order_kept",)
 
 

@@ -281,14 +281,20 @@ class Unasked(Process):
                 yield Done(at_ms, self._forgotten_ms(address, by_ms) + under_way_ms >= at_ms, broker)
 
     def _once(self) -> Iterator[Done]:
-        """Heartbeats of a producer, which are those of its rounds; wrong are more than there were rounds. The round
-        that is under way when a process ends has no row."""
+        """Heartbeats of a producer, which are those of its rounds; wrong are more than there were rounds, for each
+        name that a route had for the address. The round that is under way when a process ends has no row."""
         begun, unsaid = [run.began_ms for run in self.runs_of(HEARTBEAT)], 1 + self.life.incarnation
+        routes = [(run.row.decoded or {}).get("brokers") or {} for run in self.rows("route_changed")]
+        named = grouped({(at, name) for brokers in routes for name, ids in brokers.items() for at in ids.values()})
         near_ms = self.timers.delivery_ms + (self.timers.clocks_ms or 0.0)
         for broker, times in self.at_brokers("client_heartbeat").items():
             own = sorted(at_ms for at_ms in times if self.life.start_ms <= at_ms < self.end_ms)
+            names = max(
+                (len(named.get(at, ())) for at, owner in self.world.owners.items() if owner == broker), default=1
+            )
             for number, at_ms in enumerate(own, 1):
-                yield Done(at_ms, number <= bisect_right(begun, at_ms + near_ms) + unsaid, broker)
+                rounds = bisect_right(begun, at_ms + near_ms) + unsaid
+                yield Done(at_ms, number <= rounds * max(names, 1), broker)
 
     def _at_slaves(self) -> Iterator[Done]:
         """Heartbeats that brokers say they had; wrong are those at slaves that no route named as master."""

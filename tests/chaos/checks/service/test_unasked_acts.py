@@ -42,6 +42,10 @@ def test_a_look_up_between_polls_is_asked_for_by_nothing() -> None:
         assert kinds(look_up(told, QUIET_S, 0.01)) == [("look-up", "looks up at polls only")]
 
 
+def test_a_poll_asks_for_each_topic_once() -> None:
+    assert kinds(look_up(routed(story(), "broker-a"), 30.01, 0.01)) == [("look-up", "looks up at polls only")]
+
+
 @pytest.mark.parametrize(
     "told",
     [
@@ -49,7 +53,6 @@ def test_a_look_up_between_polls_is_asked_for_by_nothing() -> None:
         pytest.param(
             look_up(routed(story(), "broker-a", broker_b=[4, 4, 6, 0]), QUIET_S, 0.01), id="of a broker without address"
         ),
-        pytest.param(look_up(routed(story(), "broker-a"), 30.01, 0.01), id="in a poll"),
         pytest.param(
             look_up(holding(routed(story(), "broker-a"), "broker-b"), QUIET_S, 0.01), id="of a queue it holds"
         ),
