@@ -16,6 +16,7 @@ from itertools import pairwise
 from ...oracle.broker import LIGHT_HEARTBEAT, REGISTER, SYNCHRONIZE, SYNCHRONIZED_TABLES, Broker, tasks
 from ...oracle.intervals import grouped
 from ...oracle.lists import must_have
+from ...oracle.promises import told_by_hand
 from ...oracle.recorded import OURS, Life
 from ...oracle.timers import Act
 from ...oracle.world import World
@@ -121,7 +122,10 @@ class BrokerTasks(Tasks):
             yield from of_done(about, "registers on one channel", row, self._on_one_channel(server, number, every))
 
     def _is_own(self, row: Row) -> bool:
-        return self.world.owners.get(row.address or "") == self.life.node
+        """Whether the broker sent the registration, and nobody by hand."""
+        name, address = row.broker_name or "", row.address or ""
+        is_its_own = name == broker_name(self.life.node) and self.world.owners.get(address) == self.life.node
+        return is_its_own and not told_by_hand(self.world).may_name(name, str(row.broker_id), address)
 
     def _once(self, server: str, of: Sequence[Row], every: Sequence[Row]) -> Iterator[Done]:
         """Each is wrong behind which the NameServer has read more than the broker has begun. What is under way when a
