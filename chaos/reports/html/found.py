@@ -91,6 +91,12 @@ def _tolerated(f: Finding) -> str:
     return f"{bound}{row}; tolerance {f.tolerance_ms:.0f} ms"
 
 
+def accused(check: str, e: Example) -> str:
+    """Return the node that the violation accuses."""
+    of_object = check in CHECKS and e.more.get("kind") in CHECKS[check].accuses_object
+    return e.what if of_object and e.what else e.who
+
+
 def own_key(check: str, who: str) -> str:
     return f"{check}/{who}" if who else check
 
@@ -105,7 +111,7 @@ def lanes_of(check: str, e: Example, keys: Container[str]) -> list[str]:
         found = [key for key in (f"{e.who}/{e.what}", f"{e.what}/{e.who}") if key in keys][:1]
         found = found or [key for key in named if key in keys]
         found = found or [e.who] * (is_of_name_servers and e.who in keys)
-    return found or [own_key(check, e.who)]
+    return found or [own_key(check, accused(check, e))]
 
 
 def drawn_on(lanes: Sequence[Lane], found: Sequence[WrongStretch]) -> list[Lane]:
@@ -133,7 +139,7 @@ def _own(found: Mapping[str, Sequence[WrongStretch]]) -> list[Lane]:
     return [
         Lane(
             key=key,
-            label=found[key][0].about.who or "the run",
+            label=accused(found[key][0].check, found[key][0].about) or "the run",
             group=found[key][0].check,
             windows=thin([wrong.stretch for wrong in found[key]], LANE_MAX),
         )

@@ -30,7 +30,7 @@ from ..flow import MessageFlow, read_flow
 from ..imported import formless
 from ..text import all_of
 from .canvas import Band
-from .found import OF_CHECKS, Place, drawn_on, place_of_example, place_of_verdict, wrongs
+from .found import OF_CHECKS, Place, accused, drawn_on, place_of_example, place_of_verdict, wrongs
 from .node_lanes import client_lanes, pair_lanes, queue_lanes
 from .run_in_words import Names, by_fault, fault_title
 from .stretches import Lane
@@ -136,9 +136,11 @@ class RunToDraw:
             place = replace(place, recorded=runs_around(self.recorded, e))
         elif {"came", "due"} <= e.more.keys():
             place = replace(place, recorded=(f"came: {e.more['came']}", f"due:  {e.more['due']}"))
-        nodes, kind = [e.who, e.what], e.more.get("kind")
-        of_object = check in CHECKS and kind in CHECKS[check].accuses_object
-        logs = {name: self.run_dir / "logs" / f"{file_name(name)}.log" for name in nodes[:: -1 if of_object else 1]}
+        logs = {
+            name: self.run_dir / "logs" / f"{file_name(name)}.log"
+            for name in (accused(check, e), e.who, e.what)
+            if name
+        }
         node = next((name for name, log in logs.items() if log.is_file()), None)
         if node is None or e.from_ms is None:
             return place
