@@ -342,8 +342,8 @@ def _not_by_pulls(
     by_holding: Sequence[tuple[Row, _Received]], part: Part, world: World, commits: Mapping[Place, Sequence[Row]]
 ) -> Iterator[Forgotten]:
     """Offsets that a master did not take from a pull, by what it had at the consumer's next commit. A pull commits what
-    is worked off as it begins, before it is answered (PullMessageProcessor). Slaves take nothing from pulls, and others'
-    consumers may record a message sooner than it is worked off."""
+    is worked off as it begins, before it is answered (PullMessageProcessor). Slaves take nothing from pulls. Consumers
+    of others may record a message sooner than it is worked off."""
     if any(act.f == "switch" for act in world.acts):
         return
     held, masters = _worked(by_holding, part.control), {one.name for one in world.ours("broker")}
