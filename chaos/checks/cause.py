@@ -129,7 +129,12 @@ _NEAREST = (
 )
 """The order of checks of one group: what brokers registered, and what NameServers answered, before `one_master`, which
 may show both; the table of one NameServer before the difference of two; a lost message before a late one."""
-_OWN = ("reported as sent wrongly", "did not keep a committed offset", "answered a higher offset")
+_OWN = (
+    "reported as sent wrongly",
+    "did not keep a committed offset",
+    "takes what pulls commit",
+    "answered a higher offset",
+)
 """What a node said or kept wrongly itself: messages that nobody has, and queues that nobody owns, follow from it."""
 _SKIP = "answered a wrong next offset"
 """A consumer that was sent past a message did not receive the message, but the broker has not lost the message."""

@@ -144,6 +144,8 @@ _BROKER: Mapping[str, str] = {
     "refuses with its code": "refused {requests} of topic {topic} with another code than RocketMQ's brokers",
     "takes messages for its queues": "refused sends to queues that topic {topic} had at {a_broker}",
     "waits for a slave that is there": "answered sends with code 12 (FLUSH_SLAVE_TIMEOUT), though no slave ran",
+    "waits for its slaves": "(SYNC_MASTER) answered sends with SEND_OK sooner than a slave can have the message, or "
+    "with code 12 (FLUSH_SLAVE_TIMEOUT) sooner than syncFlushTimeout",
     "takes what it is sent": "refused sends with code 14 (SERVICE_NOT_AVAILABLE), though {a_broker} was a master",
     "refuses messages while its disk is full": "stored messages though the disk of {a_broker} was full",
     "comes back": "had topic {topic} again after somebody had deleted {topic} by hand (action {action})",
@@ -151,6 +153,7 @@ _BROKER: Mapping[str, str] = {
     "forgotten at a start": "lost, at a restart, a message of topic {topic} acknowledged to {client}",
     "answered a higher offset": "answered {client} with a higher offset{of_topic} than was committed{details}",
     "answered a lower offset": "answered {client} with a lower offset{of_topic} than had been committed",
+    "takes what pulls commit": "did not store an offset{of_topic} that a pull had committed{details}",
     "did not keep a committed offset": "did not keep an offset{of_topic} that was committed{details}",
     "suggested a slave": "told a consumer to pull from slave {slave}, though the consumer's route had the master",
     "heartbeats once a round": "sent a broker more than one heartbeat in a round{which_peers}",

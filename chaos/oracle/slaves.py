@@ -16,7 +16,9 @@ is as good as any; a master that goes on with it though its slave has had its ti
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import NamedTuple
 
 from ...remoting.codes import ResponseCode
 from ..faults.fault import Loss
@@ -99,6 +101,8 @@ def table_of(o: Obligation) -> Table:
 CODES = (int(ResponseCode.SLAVE_NOT_AVAILABLE), int(ResponseCode.FLUSH_SLAVE_TIMEOUT))
 HOUSEKEEPING_MS, RETRY_MS = 20_000.0, 5_000.0
 """`haHousekeepingInterval`: after so long without a word either end gives the other up. A slave then dials each 5 s."""
+SYNC_FLUSH_TIMEOUT_MS = 5_000.0
+"""For so long a SYNC_MASTER waits for a slave before it answers FLUSH_SLAVE_TIMEOUT (`syncFlushTimeout`)."""
 _SHUT = (Loss.SILENT, Loss.CLOSED)
 _ALWAYS = (Stretch(-math.inf, math.inf),)
 
@@ -129,6 +133,44 @@ def slave_processes_gone(world: World, master: str) -> Sequence[Stretch]:
     """When no process of a slave runs, which this SYNC_MASTER knows at once, for a process's end closes its channels;
     nothing of another master, or of an elected master."""
     return _without_slaves(world, master, unheard=False) if master in alone(world) else []
+
+
+class Wait(NamedTuple):
+    """A SYNC_MASTER does not answer with this code sooner than so long after it read a send."""
+
+    stretch: Stretch
+    code: ResponseCode
+    least_ms: float
+
+
+def waits_for_slaves(world: World, master: str) -> Iterator[Wait]:
+    """While nothing is done to the SYNC_MASTER itself, whose stop ends all waits. A slave has the message, and its
+    master knows that, a round trip of the slave's link later at the soonest: only links are counted on which one fault
+    is in force and none begins or ends, for then bytes may overtake the delay."""
+    theirs = any(world.made_by(node) != OURS for node in (master, *slaves_of(world, master)))
+    if theirs or elects(world, master) or not _waits(world, master) or any(act.f == "switch" for act in world.acts):
+        return
+    hit = merged(Stretch(one.begins_from_ms, one.end_ms) for one in world.process_faults(master))
+    for life in world.lives_of(master):
+        for stretch in without(life.start_ms, min(life.end_ms, world.end_ms), hit):
+            yield Wait(stretch, ResponseCode.FLUSH_SLAVE_TIMEOUT, SYNC_FLUSH_TIMEOUT_MS)
+    for delays in product(*(_delays(world, slave, master) for slave in slaves_of(world, master))):
+        start_ms = max((start_ms for (start_ms, _), _ in delays), default=math.inf)
+        end_ms = min((end_ms for (_, end_ms), _ in delays), default=math.inf)
+        if start_ms < end_ms:
+            yield Wait(Stretch(start_ms, end_ms), ResponseCode.SUCCESS, min(least_ms for _, least_ms in delays))
+
+
+def _delays(world: World, slave: str, master: str) -> Sequence[tuple[Stretch, float]]:
+    """When the slave's link to its master has one fault, and the least round trip that this fault makes; Toxiproxy's
+    delays are whole milliseconds."""
+    faults, late_ms = world.link_faults(slave, master), world.timers.delivery_ms
+    return [
+        (Stretch(one.start_ms + late_ms, one.heals_from_ms), one.kind.delay.round_trip_min_ms - world.timers.time_scale)
+        for one in faults
+        if one.kind.delay is not None
+        and not any(o is not one and o.overlaps(one.begins_from_ms, one.end_ms) for o in faults)
+    ]
 
 
 def _without_slaves(world: World, master: str, *, unheard: bool = True) -> Sequence[Stretch]:

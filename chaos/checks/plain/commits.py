@@ -4,6 +4,7 @@ commit ──┬─ counted; those below the one before, or before which the bro
          ├─ beside queue_taken: was an offset answered that nobody had committed? ──────────────► Forgotten
          ├─ beside queue_taken: was the offset that was read passed before? ────────────────────► Older
          ├─ beside the receipts of each holding: was it covered in time? ───────────────────────► Behind
+         ├─ beside answered pulls: had the broker taken what they committed? ───────────────────► Forgotten
 send ok ─┼─► by queue: the first commit beyond each message ──┐
 receive ─┘                         received by then? ── no ───┴─────────────────────────────────► Ahead
 """
@@ -21,6 +22,7 @@ from ...oracle.deliveries import askers
 from ...oracle.intervals import grouped
 from ...oracle.queue_owners import node_of_client
 from ...oracle.recorded import OURS
+from ...oracle.roles import elects
 from ...oracle.slaves import keeps_own_offsets
 from ...oracle.time_outs import SUSPEND_MS
 from ...oracle.world import World
@@ -59,6 +61,8 @@ def commits(part: Part, world: World) -> CommitFacts:
     first = {place: FirstPast(found) for place, found in of_place.items()}
     sends = with_offset(part.of("send", types=("ok",)))
     receipts = with_offset(part.of("receive", "sent_back"))
+    # By holding and by the queue that a message came from: it is another than was taken where a consumer is wrong.
+    by_holding = list(_by_queue(receipts, "node", "incarnation", "op_id"))
     return CommitFacts(
         commits=sum(map(len, of_place.values())),
         at_brokers=at_brokers,
@@ -68,8 +72,9 @@ def commits(part: Part, world: World) -> CommitFacts:
         forgotten=(
             *_forgotten(world, of_place),
             *(_begun_below if broadcasting else _invented)(part.control, world, of_place),
+            *(() if broadcasting else _not_by_pulls(by_holding, part, world, of_place)),
         ),
-        behind=tuple(_behind(receipts, part.control, world, first)),
+        behind=tuple(_behind(by_holding, part.control, world, first)),
         at_slaves=tuple(_at_slaves(world, of_place)),
         given_up=() if broadcasting else (*_given_up(part.control, world, of_place), *_left(part.control, of_place)),
     )
@@ -78,7 +83,7 @@ def commits(part: Part, world: World) -> CommitFacts:
 COMMITS = Reading(
     Together.QUEUE,
     ("commit", "send", "receive", "sent_back", "pull"),
-    ("type", "f", "role", "op_id", "offset", "duration_ms", "value"),
+    ("type", "f", "role", "op_id", "offset", "address", "duration_ms", "value"),
     commits,
     types=("ok",),
 )
@@ -164,15 +169,15 @@ def _times_of(found: _Received | None, offsets: Numbers) -> Floats:
     return times
 
 
-def _behind(receipts: pa.Table, control: Control, world: World, first: Mapping[Place, FirstPast]) -> Iterator[Behind]:
+def _behind(
+    by_holding: Sequence[tuple[Row, _Received]], control: Control, world: World, first: Mapping[Place, FirstPast]
+) -> Iterator[Behind]:
     tell, late_ms = brokers_that_tell(world), interval_ms(world)
     of_member = {member: group for group in askers(world) for member in group.members}
     drops: dict[tuple[Any, ...], ControlRow] = {}
     if not world.workload.get("broadcasting"):
         rows = control.rows("queue_dropped")
         drops = {(r.node, r.incarnation, r.op_id): r for r in rows if world.made_by(r.node) == OURS}
-    # By holding and by the queue that a message came from: it is another than was taken where a consumer is wrong.
-    by_holding = _by_queue(receipts, "node", "incarnation", "op_id")
     received = grouped(((r["node"], r["incarnation"], r["op_id"], r["topic"]), found) for r, found in by_holding)
     for taken in control.rows("queue_taken"):
         group = of_member.get(taken.node)
@@ -322,6 +327,80 @@ def _invented(control: Control, world: World, commits: Mapping[Place, Sequence[R
             last = max(told, key=lambda one: (one["offset"], -one["time_ms"]))
             told_ms = min(last["time_ms"], row.time_ms)
             yield Forgotten(*place, last["offset"], answered, row.time_ms, told_ms, is_answer=True)
+
+
+class _Worked(NamedTuple):
+    """What one holding of a queue worked off without a gap, from where it began; until it ended."""
+
+    process: tuple[str, int]
+    begins_at: int
+    times: Floats
+    until_ms: float
+
+
+def _not_by_pulls(
+    by_holding: Sequence[tuple[Row, _Received]], part: Part, world: World, commits: Mapping[Place, Sequence[Row]]
+) -> Iterator[Forgotten]:
+    """Offsets that a master did not take from a pull, by what it had at the consumer's next commit. A pull commits what
+    is worked off as it begins, before it is answered (PullMessageProcessor). Slaves take nothing from pulls. Consumers
+    of others may record a message sooner than it is worked off."""
+    if any(act.f == "switch" for act in world.acts):
+        return
+    held, masters = _worked(by_holding, part.control), {one.name for one in world.ours("broker")}
+    masters -= {name for name in masters if elects(world, name)}
+    pulls, late_ms = part.of("pull", types=("ok",)), world.timers.clocks_ms or 0.0
+    for place, of_place in commits.items():
+        last: dict[tuple[str, int], Row] = {}
+        of_queue: pa.Table | None = None
+        for row in of_place:
+            process, before = (row["node"], row["incarnation"]), row["value"].get("before")
+            told, last[process] = last.get(process), row
+            is_raised = told is not None and told["offset"] == before < row["offset"] and row["f"] != "pull"
+            client = _committer(row)
+            if told is None or not is_raised or row["node"] not in masters or world.made_by(client) != OURS:
+                continue
+            for one in held.get((client, place[:3]), ()):
+                number = before - one.begins_at
+                if not 0 <= number < len(one.times):
+                    continue
+                of_queue = _of_queue(pulls, place) if of_queue is None else of_queue
+                from_ms = max(float(one.times[number]), told["time_ms"] + late_ms) + _READ_MS
+                to_ms = min(row["time_ms"] - late_ms, one.until_ms)
+                if (answered_ms := _answered(of_queue, one.process, row["node"], world, from_ms, to_ms)) is not None:
+                    yield Forgotten(*place, before + 1, before, row["time_ms"], answered_ms, of_pull=True)
+                    break
+
+
+def _worked(
+    by_holding: Sequence[tuple[Row, _Received]], control: Control
+) -> Mapping[tuple[str, tuple[str, str, int]], Sequence[_Worked]]:
+    """By consumer and queue."""
+    received = {(row["node"], row["incarnation"], row["op_id"], of.queue): of for row, of in by_holding}
+    found: dict[tuple[str, tuple[str, str, int]], list[_Worked]] = defaultdict(list)
+    ends: dict[Any, float] = {}
+    for row in reversed(control.rows("queue_taken", "queue_dropped")):
+        holder = *row.process, _queue(row)
+        of = received.get((*row.process, row.op_id, _queue(row)))
+        if row.event == "queue_taken" and of is not None and of.offsets[0] == (row.offset or 0):
+            whole = int(np.sum(of.offsets == of.offsets[0] + np.arange(len(of.offsets))))
+            worked = np.maximum.accumulate(of.times[:whole])
+            found[row.node, _queue(row)].append(_Worked(row.process, row.offset or 0, worked, ends.get(holder, np.inf)))
+        ends[holder] = row.time_ms
+    return found
+
+
+def _answered(
+    pulls: pa.Table, process: tuple[str, int], broker: str, world: World, from_ms: float, to_ms: float
+) -> float | None:
+    """When the broker answered the first pull of the consumer that began and ended in that time."""
+    if from_ms >= to_ms:
+        return None
+    ended_ms = floats(pulls["time_ms"])
+    is_within = (ended_ms - floats(pulls["duration_ms"]) > from_ms) & (ended_ms < to_ms)
+    for row in rows_in(pulls.filter(pa.array(is_within))):
+        if (row["node"], row["incarnation"]) == process and world.owners.get(row["address"] or "") == broker:
+            return float(row["time_ms"])
+    return None
 
 
 def _committer(commit: Row) -> str:

@@ -16,7 +16,8 @@ NO_PERMISSION.
 
 A master's store refuses nothing with SERVICE_NOT_AVAILABLE (14) that a slave's does, but stores nothing while its disk
 is full (`DefaultMessageStore.checkStoreStatus`). A SYNC_MASTER without a slave answers SLAVE_NOT_AVAILABLE (11), and
-never FLUSH_SLAVE_TIMEOUT (12), for it waits for nobody (`CommitLog.handleHA`).
+never FLUSH_SLAVE_TIMEOUT (12), for it waits for nobody (`CommitLog.handleHA`). With a slave it answers SEND_OK no
+sooner than the slave can have the message, and 12 no sooner than syncFlushTimeout (`GroupTransferService`).
 """
 
 from __future__ import annotations
@@ -31,9 +32,10 @@ from ....remoting.codes import PERM_READ, PERM_WRITE, ResponseCode
 from ....remoting.node.profile import Profile
 from ...arrow import pa, pc
 from ...oracle.intervals import Stretch, merged, without
+from ...oracle.link import MOMENT_MS
 from ...oracle.recorded import NodeInfo
 from ...oracle.roles import elects
-from ...oracle.slaves import slave_processes_gone
+from ...oracle.slaves import slave_processes_gone, waits_for_slaves
 from ...oracle.world import World
 from ..check import Facts
 from ..record.control import Control, Row
@@ -44,6 +46,7 @@ from .part import Part, Reading, Together, began_ms, floats, is_one_of
 SENDS, PULLS, TO_A_MASTER, WITHOUT_SLAVE = "sends", "pulls", "sends to a master", "sends without a slave"
 TO_A_FULL_DISK = "sends to a full disk"
 TO_ITS_QUEUES = "sends to its queues"
+TOO_SOON = "sends answered too soon"
 CODES_OF_SENDS, CODES_OF_PULLS = "codes of refused sends", "codes of refused pulls"
 _WRONG_CODES = {
     TO_A_MASTER: (ResponseCode.SERVICE_NOT_AVAILABLE,),
@@ -68,7 +71,9 @@ class Refusal(NamedTuple):
     stretch: Stretch
     to_queue: float = math.inf
     codes: frozenset[ResponseCode] = frozenset()
-    """CODES_OF_SENDS, CODES_OF_PULLS: the codes with which the broker may refuse."""
+    """CODES_OF_SENDS, CODES_OF_PULLS: the codes with which the broker may refuse. TOO_SOON: the codes with which the
+    broker must not answer sooner than `least_ms`."""
+    least_ms: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -111,6 +116,9 @@ def _refusals(control: Control, world: World) -> Iterator[Refusal]:
     for broker in world.of_kind("broker"):
         of_sends = broker.name, tuple(broker.addresses), "", WITHOUT_SLAVE, 0
         yield from (Refusal(*of_sends, gone) for gone in slave_processes_gone(world, broker.name))
+        for stretch, code, least_ms in waits_for_slaves(world, broker.name):
+            of_sends = broker.name, tuple(broker.addresses), "", TOO_SOON, 0
+            yield Refusal(*of_sends, stretch, codes=frozenset({code}), least_ms=least_ms)
         settings: dict[str, list[tuple[float, tuple[int, int, int]]]] = {}
         rows = [row for row in control.rows("topic") if row.node == broker.name]
         for row in rows:
@@ -177,7 +185,10 @@ def _asked(part: Part, world: World, refusal: Refusal) -> pa.Table:
 
 
 def _tally(rows: pa.Table, refusal: Refusal) -> Tally:
-    if refusal.codes:
+    if refusal.what == TOO_SOON:
+        is_bad = pc.less(rows["duration_ms"], refusal.least_ms - MOMENT_MS)
+        is_bad = pc.and_(is_bad, is_one_of(rows["code"], tuple(refusal.codes)))
+    elif refusal.codes:
         is_bad = pc.and_not(pc.not_equal(rows["type"], "ok"), is_one_of(rows["code"], tuple(refusal.codes)))
     elif refusal.what in _WRONG_CODES:
         is_bad = is_one_of(rows["code"], _WRONG_CODES[refusal.what])

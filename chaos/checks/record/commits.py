@@ -91,6 +91,8 @@ class Forgotten(OfQueue):
     """Whether the broker answered it to a question."""
     slave: str = ""
     """Which slave of the broker name that was."""
+    of_pull: bool = False
+    """Whether a pull told the broker, which had the lower offset later."""
 
 
 @dataclass(frozen=True)

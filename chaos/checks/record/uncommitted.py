@@ -182,6 +182,8 @@ def forgotten(unkept: Iterable[Forgotten], rules: CommitRules) -> Iterator[Findi
             if broadcasting
             else _ANSWERED
             if one.is_answer
+            else "takes what pulls commit"
+            if one.of_pull
             else "did not keep a committed offset",
             (one.at_ms if one.is_answer else one.told_ms, one.at_ms),
             Rule("ConsumerOffsetManager: an offset stays until the next commit"),

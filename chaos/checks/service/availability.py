@@ -36,6 +36,7 @@ from ..plain.forbidden import (
     TO_A_FULL_DISK,
     TO_A_MASTER,
     TO_ITS_QUEUES,
+    TOO_SOON,
     WITHOUT_SLAVE,
 )
 from ..plain.part import Gathering
@@ -49,6 +50,7 @@ FORBIDDEN_KIND, MASTER_KIND = "refuses forbidden requests", "takes what it is se
 QUEUES_KIND, WAIT_KIND = "takes messages for its queues", "waits for a slave that is there"
 FULL_KIND = "refuses messages while its disk is full"
 CODE_KIND = "refuses with its code"
+SOON_KIND = "waits for its slaves"
 _TAKEN = (TO_A_MASTER, TO_ITS_QUEUES)
 _REFUSES = FORBIDDEN_KIND, "msgCheck, PullMessageProcessor: what the topic's permission or queues forbid is refused"
 _CODES = CODE_KIND, "msgCheck, PullMessageProcessor: a refusal has code 16 (permission) or 1 (queueId; 5.x: 29)"
@@ -61,6 +63,7 @@ _FORBIDDEN = {
     TO_A_MASTER: (MASTER_KIND, "DefaultMessageStore.checkStoreStatus: a master's store takes messages"),
     TO_ITS_QUEUES: (QUEUES_KIND, "msgCheck: only a queueId that the topic lacks is illegal"),
     WITHOUT_SLAVE: (WAIT_KIND, "CommitLog.handleHA: without a slave a SYNC_MASTER answers SLAVE_NOT_AVAILABLE"),
+    TOO_SOON: (SOON_KIND, "GroupTransferService: an answer waits for a slave, or for syncFlushTimeout"),
 }
 """By what a broker had to refuse, or to take: the finding's kind and the rule."""
 _BELOW = "below the scenario's availability_floor"
@@ -128,7 +131,8 @@ CHECK = Check(
     says="every send, pull and route look-up succeeds unless a fault, or the recovery after it, explains the failure; "
     "a broker refuses, with RocketMQ's code, pulls that a permission forbids, and requests for queues that a topic "
     "lacks, but no send to a queue that the topic has; a master refuses no send with code 14, but each while its disk "
-    "is full; a SYNC_MASTER without a slave answers no send with code 12",
+    "is full; a SYNC_MASTER without a slave answers no send with code 12; with a slave it answers SEND_OK "
+    "only when the slave can have the message, and code 12 only after syncFlushTimeout",
     group=Group.SERVICE,
     section=Section.OPERATIONS,
     is_of_the_whole=True,

@@ -120,6 +120,8 @@ class BrokerTasks(Tasks):
             yield from of_done(about, "registers once a round", row, self._once(server, of, every))
             row = "NettyRemotingClient.getAndCreateChannel: one channel an address"
             yield from of_done(about, "registers on one channel", row, self._on_one_channel(server, number, every))
+            row = "NettyRemotingClient.invokeSync: clientCloseSocketIfTimeout"
+            yield from of_done(about, "closes channels of time-outs", row, self._after_time_outs(server, every))
 
     def _is_own(self, row: Row) -> bool:
         """Whether the broker sent the registration, and nobody by hand."""
@@ -130,13 +132,33 @@ class BrokerTasks(Tasks):
     def _once(self, server: str, of: Sequence[Row], every: Sequence[Row]) -> Iterator[Done]:
         """Each is wrong behind which the NameServer has read more than the broker has begun. What is under way when a
         process ends has no row."""
-        of_node = (row for row in self.control.rows("register") if row.node == self.life.node)
-        begun = sorted(row.began_ms for row in of_node if self.world.owners.get(row.name_server or "") == server)
-        lives, near_ms = self.world.lives_of(self.life.node), self.timers.delivery_ms + (self.timers.clocks_ms or 0.0)
+        begun, lives = self._begun(server), self.world.lives_of(self.life.node)
         for row in every:
             unsaid = sum(life.start_ms <= row.time_ms for life in lives)
             read = bisect_right(of, row.time_ms, key=lambda one: one.time_ms)
-            yield Done(row.time_ms, read <= bisect_right(begun, row.time_ms + near_ms) + unsaid)
+            yield Done(row.time_ms, read <= bisect_right(begun, row.time_ms + self._near_ms) + unsaid)
+
+    def _begun(self, server: str) -> Sequence[float]:
+        """When each registration of this node with the NameServer began, ascending, whichever process made it."""
+        of_node = (row for row in self.control.rows("register") if row.node == self.life.node)
+        return sorted(row.began_ms for row in of_node if self.world.owners.get(row.name_server or "") == server)
+
+    @property
+    def _near_ms(self) -> float:
+        return self.timers.delivery_ms + (self.timers.clocks_ms or 0.0)
+
+    def _after_time_outs(self, server: str, every: Sequence[Row]) -> Iterator[Done]:
+        """Of each channel that was open when a call began that timed out: each read since. What was under way as the
+        channel closed is still read, so only more reads than that are wrong."""
+        closes = self.world.setting(self.life.node, "clientCloseSocketIfTimeout")
+        waits = [run for run in self.rows("timed_out") if self.world.owners.get(run.row.address or "") == server]
+        begun, near_ms = self._begun(server), self._near_ms
+        for read in grouped((row.op_id, row.time_ms) for row in every).values() if closes else ():
+            closed_ms = next((run.ended_ms for run in waits if run.began_ms > read[0] + near_ms), math.inf)
+            last_ms = read[bisect_right(read, closed_ms + near_ms) - 1]
+            under_way = [at_ms for at_ms in begun if last_ms - near_ms <= at_ms <= closed_ms + near_ms]
+            for number, at_ms in enumerate(read[bisect_right(read, last_ms) :]):
+                yield Done(at_ms, number < len(under_way))
 
     def _on_one_channel(self, server: str, number: int, every: Sequence[Row]) -> Iterator[Done]:
         """Each is wrong that came on another channel than the one before, which neither end had a reason to close."""
@@ -146,9 +168,8 @@ class BrokerTasks(Tasks):
             if (row.node, row.incarnation) == (server, number)
         }
         failed = [call.ended_ms for call in self.calls if call.row.type != "ok"]
-        near_ms = self.timers.delivery_ms + (self.timers.clocks_ms or 0.0)
         for one, other in pairwise(every):
-            from_ms, to_ms = one.time_ms - self.timers.B_ms, other.time_ms + near_ms
+            from_ms, to_ms = one.time_ms - self.timers.B_ms, other.time_ms + self._near_ms
             is_new = one.op_id != other.op_id and ended.get(one.op_id, math.inf) > to_ms
             has_reason = self.within(failed, from_ms, to_ms) or self.troubles.among([server], from_ms, to_ms)
             yield Done(other.time_ms, not is_new or bool(has_reason))
@@ -163,9 +184,8 @@ class BrokerTasks(Tasks):
             yield from of_done((self.life.node, server), "heartbeats everywhere", _BEATS, done, span=span)
 
     def _beaten(self, server: str, rounds: Sequence[Run], read: Sequence[float]) -> Iterator[Done]:
-        near_ms = self.timers.delivery_ms + (self.timers.clocks_ms or 0.0)
         for run in rounds:
-            times = run.began_ms - near_ms, run.ended_ms + near_ms
+            times = run.began_ms - self._near_ms, run.ended_ms + self._near_ms
             is_hit = self.held(*times) or self.troubles.among([server], times[0] - self.timers.R_ms, times[1])
             if times[1] <= self.end_ms and self._has(server, *times) and not is_hit:
                 yield Done(run.began_ms, self.within(read, *times))

@@ -119,7 +119,10 @@ class Members(Process):
         """How long after each change the broker told this process."""
         if not self.runs_of(REBALANCE):
             return
-        first_ms, apart_ms = self.runs_of(REBALANCE)[0].began_ms, self.timers.clocks_ms or 0.0
+        # Who only says when it was woken, says nothing before its first rebalance.
+        is_told = self.control.rows("members_changed")
+        first_ms = self.start_ms if is_told else self.runs_of(REBALANCE)[0].began_ms
+        apart_ms = self.timers.clocks_ms or 0.0
         for change in changes:
             at_ms = change.time_ms
             told = self._noticed.get(change.node, ())

@@ -120,6 +120,23 @@ def broker_registers_on_new_channels(broker: Broker) -> None:
         return cast(RemotingCommand, await call(address, command, **how))
 
 
+@planted(BROKER_A, "broker-hole", caught_by="timers_kept")
+def broker_keeps_a_silent_channel(broker: Broker) -> None:
+    """a broker leaves its channel to a NameServer open after a registration timed out on it"""
+    replace_part(broker._client, "close_on_timeout", False)
+
+
+@planted(BROKER_A, "consumer-crash", caught_by="timers_kept")
+@may_find("queue_ownership")
+def broker_does_not_notify_the_newest(broker: Broker) -> None:
+    """a broker notifies all members of a group but the newest that the group has changed"""
+
+    @around(broker.services.clients, "channels_of")
+    def all_but_the_last(channels_of: Any, group: str) -> list[Any]:
+        found: list[Any] = channels_of(group)
+        return found[:-1] if len(found) > 1 else found
+
+
 @planted(BROKER_A, "smoke", caught_by="timers_kept")
 def broker_asks_although_forced(broker: Broker) -> None:
     """a broker asks NameServers for their data version (322) although forceRegister is true"""
@@ -740,6 +757,15 @@ def broker_answers_the_next_offset(broker: Broker) -> None:
     def query_the_next(query: Any, *queue: Any) -> int:
         offset = int(query(*queue))
         return offset + 1 if offset > 0 else offset
+
+
+@planted(BROKER_A, "smoke", caught_by="commits_follow_work")
+def broker_ignores_what_pulls_commit(broker: Broker) -> None:
+    """a master does not store the offset that a pull commits (sysFlag COMMIT_OFFSET)"""
+
+    @around(broker._pull, "_look")
+    def look(look_: Any, *pull: Any, may_commit: bool) -> Any:
+        return look_(*pull, may_commit=False)
 
 
 @planted(BROKERS, "consumer-stop", caught_by="commits_follow_work")

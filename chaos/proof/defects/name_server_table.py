@@ -323,7 +323,7 @@ def name_server_brings_back_the_dead(server: NameServer) -> None:
 @planted(NS_0, "smoke", caught_by="routes_are_true routes_converge")
 @may_find(
     "one_master answers_are_true availability client_routes_are_true commits_follow_work duplicates "
-    "messages_delivered prompt_answers queue_ownership registrations_are_kept routes_as_registered"
+    "messages_delivered order_kept prompt_answers queue_ownership registrations_are_kept routes_as_registered"
 )
 def name_server_gives_all_one_address(server: NameServer) -> None:
     """a NameServer stores for every broker the address of the broker that registered first"""

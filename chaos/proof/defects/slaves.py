@@ -3,9 +3,10 @@ serve the wrong messages."""
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from ....actors.broker.config import BrokerConfig
+from ....actors.broker.replication import HOUSEKEEPING_S
 from ....actors.broker.server import Broker
 from ....actors.broker.stored import Found, GetStatus, StoreFull
 from ....actors.namesrv.server import NameServer
@@ -271,6 +272,31 @@ def sync_master_answers_as_if_a_slave_were_late(broker: Broker) -> None:
     async def copied(wait: Any, end: int) -> ResponseCode:
         code: ResponseCode = await wait(end)
         return ResponseCode.FLUSH_SLAVE_TIMEOUT if code is ResponseCode.SLAVE_NOT_AVAILABLE else code
+
+
+@planted(BROKER_A, "sync-master-waits", caught_by="availability")
+@may_find("no_acknowledged_loss")
+def sync_master_does_not_wait(broker: Broker) -> None:
+    """a SYNC_MASTER whose slave is there answers SEND_OK before the slave has the message"""
+
+    @around(broker._serving, "copied")
+    async def copied(wait: Any, end: int) -> ResponseCode:
+        clock = broker._context.clock
+        there = any(clock.monotonic_s() - one.seen_s <= HOUSEKEEPING_S for one in broker._serving._slaves.values())
+        return ResponseCode.SUCCESS if there else ResponseCode.SLAVE_NOT_AVAILABLE
+
+
+@planted(BROKER_A, "sync-master-waits", caught_by="availability")
+def sync_master_gives_up_early(broker: Broker) -> None:
+    """a SYNC_MASTER answers FLUSH_SLAVE_TIMEOUT (12) after 1 s instead of syncFlushTimeout (5 s)"""
+
+    @around(broker._serving, "copied")
+    async def copied(wait: Any, end: int) -> ResponseCode:
+        try:
+            async with broker._context.clock.timeout(1.0):
+                return cast(ResponseCode, await wait(end))
+        except TimeoutError:
+            return ResponseCode.FLUSH_SLAVE_TIMEOUT
 
 
 @planted(CONSUMERS, _READS, caught_by="living_are_used")

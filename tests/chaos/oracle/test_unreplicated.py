@@ -5,7 +5,8 @@ import math
 import pytest
 
 from nemesrv.chaos.oracle.intervals import Stretch
-from nemesrv.chaos.oracle.slaves import alone, unreplicated
+from nemesrv.chaos.oracle.slaves import alone, unreplicated, waits_for_slaves
+from nemesrv.remoting.codes import ResponseCode
 from tests.chaos.builder import HistoryBuilder, cluster
 
 SYNC = {"broker-a": {"brokerRole": "SYNC_MASTER"}}
@@ -80,3 +81,17 @@ def test_it_is_alone_for_certain_while_it_hears_nothing_of_its_slave(unheard: tu
     _, world = builder.end(600).facts()
     ((start_s, end_s),) = seconds(list(alone(world)["broker-a"]))
     assert (start_s, end_s) == (pytest.approx(100, abs=0.1), 200)
+
+
+@pytest.mark.parametrize(("beside", "least_ms"), [(False, [399.0]), (True, [])])
+def test_it_acknowledges_no_sooner_than_its_slaves_link_lets_the_slave(beside: bool, least_ms: list[float]) -> None:
+    of = "latency", "toxiproxy.latency", "broker-a/1", "broker-a"
+    builder = cluster(brokers=BROKERS, settings=SYNC)
+    builder.at(100).fault("slow-1", *of, until_s=200, value={"latency_ms": 200})
+    if beside:
+        builder.at(150).fault("slow-2", *of, until_s=160, value={"latency_ms": 200})
+    _, world = builder.end(600).facts()
+    waits = list(waits_for_slaves(world, "broker-a"))
+    assert [one.least_ms for one in waits if one.code is ResponseCode.SUCCESS] == least_ms
+    assert [one.least_ms for one in waits if one.code is ResponseCode.FLUSH_SLAVE_TIMEOUT] == [5000.0]
+    assert list(waits_for_slaves(world, "broker-b")) == []

@@ -5,7 +5,7 @@ import pytest
 from nemesrv.chaos.checks.messages.commits_follow_work import CHECK
 from nemesrv.chaos.topology import CONSUMER_GROUP
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import KILL, HistoryBuilder, cluster, kinds
+from tests.chaos.builder import KILL, HistoryBuilder, address_of, cluster, kinds
 
 from .test_messages_delivered import AT, CLIENTS, dropped, received, sent, story, taken
 
@@ -394,6 +394,24 @@ def test_who_unregisters_has_committed_before(at_s: float, channel: str, faulty:
         if builder.rows[-1]["event"] == "commit":
             builder.rows[-1]["op_id"] = channel
     assert [kind for kind in kinds(verdict(builder)) if "unregistering" in kind] == found
+
+
+@pytest.mark.parametrize(
+    ("began_s", "ended_s", "address", "found"),
+    [
+        (117, 118, "broker-a", ["takes what pulls commit"]),
+        (104.05, 118, "broker-a", []),  # what the broker lacked was not worked off for certain
+        (117, 121, "broker-a", []),  # not answered yet
+        (117, 118, "broker-b", []),
+    ],
+)
+def test_a_broker_that_answered_a_pull_has_what_the_pull_committed(
+    began_s: float, ended_s: float, address: str, found: list[str]
+) -> None:
+    builder = committed(committed(worked(story(), 20), 103, 4, -1), 120, 20, 4)
+    pulled = {"address": address_of(address), "offset": 18, "duration_ms": 1000.0 * (ended_s - began_s)}
+    builder.at(ended_s).event("consumer-0", "pull", type="ok", **pulled, **AT)
+    assert [kind for kind in kinds(verdict(builder)) if "pull" in kind] == found
 
 
 def test_where_a_broker_keeps_each_offset_one_too_high_no_consumer_went_back_or_committed_past_anything() -> None:

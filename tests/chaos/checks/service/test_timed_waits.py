@@ -1,6 +1,6 @@
 """timers_kept over hand-written waits: each runs out in time, too late, and too early, by its node's own settings."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -413,8 +413,14 @@ def test_a_call_ends_with_its_channel(node: str, what: str, took_s: float, close
     )
 
 
-def consumers_left(woken_s: float, told_s: float | None = None, how: str = "closed", **setting: Any) -> Verdict:
-    """Of two consumers one leaves at 45 s; the other rebalances then."""
+def consumers_left(
+    woken_s: float,
+    told_s: float | None = None,
+    how: str = "closed",
+    joined_s: Sequence[float] = (0.06,),
+    **setting: Any,
+) -> Verdict:
+    """Of two consumers one leaves at 45 s; the other rebalances then, and was told when it joined."""
     settings = {"broker-a": setting} if setting else {}
     told = cluster(1, ("broker-a",), ("consumer-0", "consumer-1"), settings=settings)
     rounds = [0.1, 20.1, 40.1, woken_s, *(woken_s + 20 * number for number in (1, 2))]
@@ -425,8 +431,8 @@ def consumers_left(woken_s: float, told_s: float | None = None, how: str = "clos
         for at_s in (0.05, 31) if node == "consumer-0" else (0.05, 31, 61, 91):
             told.at(at_s).hears("broker-a", node)
     told.at(45).forgets("broker-a", "consumer-0", how, 14, groups=["consumers"])
-    if told_s is not None:
-        told.at(told_s).event("consumer-1", "members_changed", address=address_of("broker-a"))
+    for at_s in () if told_s is None else (*joined_s, told_s):
+        told.at(at_s).event("consumer-1", "members_changed", address=address_of("broker-a"))
     return judge(*told.end(END_S).facts())
 
 
@@ -450,6 +456,7 @@ def test_that_a_broker_told_the_consumer_its_transport_says() -> None:
     assert late_with_members(consumers_left(45.02, told_s=45.0200001)) == []  # of two clocks, or rounded
     assert late_with_members(consumers_left(46, told_s=45.01)) == ["consumer-1"]
     assert late_with_members(consumers_left(46, told_s=45.99)) == ["broker-a"]
+    assert late_with_members(consumers_left(45.02, told_s=45.01, joined_s=())) == ["broker-a"], "who joins is told, too"
 
 
 def test_who_is_in_a_group_is_told_at_once_that_another_has_come() -> None:
