@@ -91,10 +91,6 @@ def _tolerated(f: Finding) -> str:
     return f"{bound}{row}; tolerance {f.tolerance_ms:.0f} ms"
 
 
-def own_key(check: str, who: str) -> str:
-    return f"{check}/{who}" if who else check
-
-
 def lanes_of(check: str, e: Example, keys: Container[str]) -> list[str]:
     """Return the keys of the lanes that show the violation: the lane of the node and its peer, or of the node and each
     broker that the sentence names (`because`), if `keys` has the lane; else the check's own lane."""
@@ -105,7 +101,7 @@ def lanes_of(check: str, e: Example, keys: Container[str]) -> list[str]:
         found = [key for key in (f"{e.who}/{e.what}", f"{e.what}/{e.who}") if key in keys][:1]
         found = found or [key for key in named if key in keys]
         found = found or [e.who] * (is_of_name_servers and e.who in keys)
-    return found or [own_key(check, e.who)]
+    return found or [f"{check}/{e.who}" if e.who else check]
 
 
 def drawn_on(lanes: Sequence[Lane], found: Sequence[WrongStretch]) -> list[Lane]:
