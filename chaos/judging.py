@@ -257,17 +257,12 @@ def _consumes(v: Verdict) -> bool:
     return v.name in CHECKS and CHECKS[v.name].group is Group.CONSUMING
 
 
-def _without_consumers(scenario: Scenario | None) -> bool:
-    return scenario is not None and "consumer" not in scenario.topology().kinds.values()
-
-
 def keep(history: History, verdicts: Sequence[Verdict], engine: Engine) -> Judged:
     """Write the verdicts and reports into the run folder, if there is one."""
     scenario = history.scenario
     promised = () if scenario is None else scenario.promised
-    verdicts, left_out = apart(
-        history.checks, verdicts, promised=promised, without_consumers=_without_consumers(scenario)
-    )
+    without_consumers = scenario is not None and "consumer" not in scenario.topology().kinds.values()
+    verdicts, left_out = apart(history.checks, verdicts, promised=promised, without_consumers=without_consumers)
     cost = cost_of(history.folder.path) if history.folder is not None and history.drawn else None
     if history.drawn and not has("report"):
         history = replace(history, drawn=False)

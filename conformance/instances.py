@@ -91,17 +91,14 @@ def parts_of(watched: Watched, clients: int) -> list[Part]:
         alone = [one for one in seen[each.number] if not isinstance(one, Behaved)]
         part = tuple(sorted((*shared, *alone), key=lambda one: one.at_ms))
         if _is_met(watched, part):
-            own = replace(watched, seen=part, unclear=each.unclear, at_work_ms=_at_work_ms(part))
+            at_work_ms = next((one.at_ms for one in _look_ups(part) if one.code == 0), None)
+            own = replace(watched, seen=part, unclear=each.unclear, at_work_ms=at_work_ms)
             parts.append((frozenset(each.topics), own))
     return parts
 
 
 def _look_ups(part: Sequence[Observation]) -> Iterator[Answered]:
     return filter(None, map(RouteAnswers().answer, part))
-
-
-def _at_work_ms(part: Sequence[Observation]) -> float | None:
-    return next((one.at_ms for one in _look_ups(part) if one.code == 0), None)
 
 
 def fails_chosen(situation: str) -> bool:

@@ -193,7 +193,8 @@ class Conducting:
                 how = _HUNG if ended == "hung" else f"ended by itself ({ended})"
                 situations, _ = self._ends.setdefault(how, ({}, told_of(each.last_lines)))
                 situations[f"`{situation.name}`"] = None
-        if situation.by_http and not any(asked_by_http(each.watched) for each in found):
+        opened = (one.front for each in found for one in each.watched.of(Opened))
+        if situation.by_http and ADDRESS_SERVER not in opened:
             self._left_out[situation.name] = "the program never asked the address server for its list"
             return ()
         return found
@@ -299,10 +300,6 @@ def hindered(first: WatchedProcess, cmd: str) -> str:
 def elsewhere(watched: Watched) -> list[Address]:
     """Return the addresses to which the process connected and at which no front listens."""
     return list(dict.fromkeys(each.address for each in watched.of(Dialled) if each.front is None))
-
-
-def asked_by_http(watched: Watched) -> bool:
-    return any(each.front == ADDRESS_SERVER for each in watched.of(Opened))
 
 
 _SPOKEN = {

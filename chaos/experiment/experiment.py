@@ -11,7 +11,6 @@ Parquet file.
 from __future__ import annotations
 
 import contextlib
-import logging
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -46,8 +45,6 @@ from .nodes import NodePlan, about, about_node, cold, listing, timers_of
 from .outside_clients import ClientUnderTest, about_client
 from .run_folder import RunFolder
 from .stage import RunningNodes, Stage, Starts
-
-log = logging.getLogger("nemesrv.experiment")
 
 ROUTABLE_LIMIT_S = 60.0
 """In this time, in RocketMQ seconds, every NameServer must list the topic at every broker."""

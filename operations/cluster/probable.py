@@ -32,7 +32,7 @@ from ..inferring.suffering import Suffered
 from ..inferring.telling import Episode
 from ..inferring.words import TROUBLED
 from ..logs_to_rows.reconstruct import Reconstructed
-from ..logs_to_rows.sources import BROKER, NAME_SERVER, Source
+from ..logs_to_rows.sources import BROKER, NAME_SERVER
 from .causes import NoRouteCause
 from .logged import Failure
 
@@ -238,7 +238,8 @@ def _is_before(found: Reconstructed, episode: Episode, trouble: Iterable[tuple[f
 def _nothing(found: Reconstructed, texts: Texts, others: Iterable[Condition], failures: Sequence[Failure]) -> Condition:
     """Return the answer that nothing was wrong; more registrations and fewer failures make it likelier."""
     lines = sum(len(source.lines) for source in found.found)
-    well = sum(_registers_well(source) for source in found.found)
+    events = (("registered" if one.kind == BROKER else "broker_registered", one.lines) for one in found.found)
+    well = sum(line.event == event for event, of in events for line in of)
     weight = 3.5 + min(2.0, 0.5 * math.log1p(well)) if lines >= 3 else 2.0 if texts.looked or texts.said else 2.3
     weight -= 4.0 if failures else 0.0
     weight -= 1.5 if texts.troubled >= TROUBLED_SHARE * max(texts.lines, 10) else 0.0
@@ -249,11 +250,6 @@ def _nothing(found: Reconstructed, texts: Texts, others: Iterable[Condition], fa
 def _well(weight: float) -> Condition:
     said = "Nothing in these logs shows that anything was wrong."
     return Condition(NOTHING, weight, 0, said, CAUSES[NOTHING].remedy)
-
-
-def _registers_well(source: Source) -> int:
-    events = ("registered",) if source.kind == BROKER else ("broker_registered",)
-    return sum(line.event in events for line in source.lines)
 
 
 def _unknown(ranked: Sequence[Condition], found: Reconstructed | None) -> Answer:

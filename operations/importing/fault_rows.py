@@ -162,9 +162,11 @@ def unknown_rows(one: Reconstructed, faults: Sequence[FaultTime], end_ms: float)
     for lost connections and registrations that no inferred fault explains."""
     timers, found = one.timers_used, list[tuple[str, str, float, float]]()
     named = {source.name for source in one.found}
+    words = {"name_server": "NameServer", "broker": "broker", "slave": "slave"}
     for node, role in one.nodes.roles.items():
         if node not in named:
-            found.append((node, f"the log of {_article(role)} {node} is not among those that were read", 0.0, end_ms))
+            word = words.get(role, "client")
+            found.append((node, f"the log of {word} {node} is not among those that were read", 0.0, end_ms))
         elif len(one.nodes.brokers.get(node, ())) > 1:
             addresses = ", ".join(one.nodes.brokers[node])
             found.append((node, f"{node} had more than one address ({addresses})", 0.0, end_ms))
@@ -192,10 +194,6 @@ def _relisted(one: Reconstructed) -> list[str]:
         if row["event"] == "name_server_list":
             lists[row["node"]].add(frozenset(row["value"]))
     return sorted(node for node, found in lists.items() if len(found) > 1)
-
-
-def _article(role: str) -> str:
-    return {"name_server": "NameServer", "broker": "broker", "slave": "slave"}.get(role, "client")
 
 
 def unexplained(

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 
 from ...chaos.shapes import shape_of
 from ..logs_to_rows.signs import WORKS, Edge, Seen, Sign
@@ -41,9 +42,8 @@ def shaped(name: str, expression: str, seen: Seen) -> Candidate | None:
 
 def shapes_of(seen: Seen) -> list[Candidate]:
     """Return the partitions `halves` and `majority` as candidates, each as black hole, packet loss and cut."""
-    found = [
-        shaped(name, said, seen) for name in ("black_hole", "packet_loss", "cut") for said in ("halves", "majority")
-    ]
+    kinds = product(("black_hole", "packet_loss", "cut"), ("halves", "majority"))
+    found = [shaped(name, said, seen) for name, said in kinds]
     return [one for one in found if one is not None and len(one.edges) >= PARTED]
 
 

@@ -50,13 +50,10 @@ def chosen(source: Source, given: Mapping[str, float]) -> float | None:
     """Return the value in `given` for this log. A key of `given` is the name of a node, file or folder, or `*` for all
     logs."""
     for name, value in given.items():
-        if name in (source.name, source.key, *source.files) or any(_is_in(file, name) for file in source.files):
+        in_path = re.compile(rf"(?:^|/){re.escape(name)}(?:/|$)")
+        if name in (source.name, source.key) or any(map(in_path.search, source.files)):
             return value
     return given.get("*")
-
-
-def _is_in(file: str, name: str) -> bool:
-    return re.search(rf"(?:^|/){re.escape(name)}(?:/|$)", file) is not None
 
 
 def _set(source: Source, clock: LogClock, *, offset_given: bool) -> None:

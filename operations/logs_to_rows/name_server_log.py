@@ -157,12 +157,9 @@ class NameServerLog:
         self._registered_ms[address] = line.stamp_ms
         if self._alive.get(address) != name:
             self._alive[address] = name
-            self._bring(line, name)
-
-    def _bring(self, line: Line, name: str) -> None:
-        for topic, row in self._book.topics[name].items():
-            self._tables[topic].setdefault(name, list(row))
-            self._route(line, topic)
+            for topic, row in self._book.topics[name].items():
+                self._tables[topic].setdefault(name, list(row))
+                self._route(line, topic)
 
     def _drop(self, line: Line, address: str) -> None:
         who = self._book.broker(address)

@@ -114,14 +114,15 @@ def sources_of(lines: Iterable[Line], files: Sequence[FileRead] = ()) -> list[So
         for (file, prefix), found in by_stream.items()
         for stream, part in _of_each_program(file, prefix, found).items()
     }
-    kinds = {stream: _kind_by_content(found) for stream, found in by_stream.items()}
+    votes_of = {stream: _votes(found) for stream, found in by_stream.items()}
+    kinds = {stream: max(votes, key=votes.__getitem__, default="") for stream, votes in votes_of.items()}
     grouped = _joined(_grouped(by_stream, kinds), by_stream)
     about = {one.file: one for one in files}
     made = []
     for (key, _), streams in sorted(grouped.items()):
         votes: Counter[str] = Counter()
         for stream in streams:
-            votes.update(_votes(by_stream[stream]))
+            votes.update(votes_of[stream])
             votes[kinds[stream]] += 1
         votes.pop("", None)
         kind = votes.most_common(1)[0][0] if votes else CLIENT
@@ -216,11 +217,6 @@ def _votes(lines: Sequence[Line]) -> Counter[str]:
     for event, count in events.items():
         votes[WRITTEN_BY[event]] += count
     return votes
-
-
-def _kind_by_content(lines: Sequence[Line]) -> str:
-    votes = _votes(lines)
-    return votes.most_common(1)[0][0] if votes else ""
 
 
 def _counted(streams: Iterable[tuple[str, str]]) -> frozenset[str]:

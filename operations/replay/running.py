@@ -336,13 +336,15 @@ def write(replayed: Replayed, variants: Sequence[Mapping[str, Any]] = ()) -> dic
 def lines_of(document: Mapping[str, Any], folder: Path) -> Iterator[str]:
     yield f"{document['scenario']}: {document['sentence']}"
     yield from document["notes"]
+    begun = datetime.fromisoformat(document["begun"]) if document["begun"] else None
     for found, said in (("original", "only in the original"), ("replay", "only in the replay")):
         alone = [one for one in document["transitions"] if one["found"] == found]
         if alone:
             yield f"{said} ({_counted(document)}):"
             for one in alone[:SHOWN_MAX]:
                 at_ms = one[f"{found}_ms"]
-                yield f"  {at_ms / 1000:8.1f} s{_time_of_day(document['begun'], at_ms)}  {one['told']}"
+                of_day = f" ({begun + timedelta(milliseconds=at_ms):%H:%M:%S})" if begun is not None else ""
+                yield f"  {at_ms / 1000:8.1f} s{of_day}  {one['told']}"
             if len(alone) > SHOWN_MAX:
                 yield f"  and {len(alone) - SHOWN_MAX} more, in replay.json"
     if document["not_compared"]:
@@ -369,7 +371,3 @@ def _counted(document: Mapping[str, Any]) -> str:
     begun = datetime.fromisoformat(document["begun"])
     said = f"seconds since {begun:%Y-%m-%d %H:%M:%S %Z} in the original"
     return f"{said}; 0 s here is {document['from_ms'] / 1000:.1f} s of the import" if document["imported"] else said
-
-
-def _time_of_day(begun: str, at_ms: float) -> str:
-    return f" ({datetime.fromisoformat(begun) + timedelta(milliseconds=at_ms):%H:%M:%S})" if begun else ""

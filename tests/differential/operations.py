@@ -12,7 +12,7 @@ import orjson
 from nemesrv.remoting.codes import RequestCode, SerializeType
 from nemesrv.remoting.command import RemotingCommand
 
-V3_2_6, V4_9_3, V4_9_4, V5_3_3 = 79, 399, 401, 479
+V4_9_3, V4_9_4, V5_3_3 = 399, 401, 479
 V3_0_10 = 35
 
 

@@ -20,8 +20,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from nemesrv.actors.host_agent import FORGOTTEN_S as FORGOTTEN_S
@@ -278,9 +278,3 @@ class Bench:
         done = subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False)
         if done.returncode:
             raise OSError(f"ip {' '.join(arguments)}: {done.stderr.strip()}")
-
-
-@contextmanager
-def bench(hosts: tuple[str, ...] = HOSTS) -> Iterator[Bench]:
-    with Bench(hosts) as made:
-        yield made

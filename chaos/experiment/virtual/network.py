@@ -154,11 +154,6 @@ class Pipe:
             if len(self._waiting) == 1:
                 self.pump()
 
-    def close_off(self) -> None:
-        """Drop all bytes that wait in the pipe, and all bytes written from now on."""
-        self.cut = True
-        self._waiting.clear()
-
     def not_before(self, at_s: float) -> None:
         self._latest_s = max(self._latest_s, at_s)
 
@@ -243,7 +238,10 @@ class Pipe:
         to.process.came_in(at_s, to.receive, data)
 
     def end_at_once(self, exc: Exception | None) -> None:
-        """Tell the receiving end that the connection has ended, once all bytes that were already sent have arrived."""
+        """Drop all bytes that wait in the pipe, and all bytes written from now on. Tell the receiving end that the
+        connection has ended, once all bytes that were already sent have arrived."""
+        self.cut = True
+        self._waiting.clear()
         at_s = self._latest_s = max(self._network.arrival_s(), self._latest_s)
         self.to.process.came_in(at_s, self.to.cut_off, exc)
 
@@ -282,7 +280,6 @@ class MemoryConnection:
     def sever(self, exc: Exception | None = None) -> None:
         """Close the two ends of the connection as a proxy does; the programs at the two ends see `exc`."""
         for pipe in (self.upstream, self.downstream):
-            pipe.close_off()
             pipe.end_at_once(exc)
 
     def retune(self, state: LinkState) -> None:
@@ -320,10 +317,6 @@ class MemoryNetwork:
         self._listening: dict[Address, tuple[ProcessLoop, ProtocolFactory]] = {}
         self._ends: dict[ProcessLoop, dict[MemoryTransport, None]] = {}
         self._dialled = 0
-
-    def lay(self, links: Mapping[Link, Address]) -> None:
-        for link, address in links.items():
-            self.wires[link.node, address] = Wire()
 
     def ends_of(self, process: ProcessLoop) -> dict[MemoryTransport, None]:
         """Return the open ends of this process's connections, the oldest first."""
@@ -374,18 +367,15 @@ class MemoryNetwork:
         for (_, peer), wire in self.wires.items():
             for connection in [made for made in wire.connections if made.swallowed] if peer == address else ():
                 connection.sever()
-        return _MemoryListener(self, address)
-
-    def close_listener(self, address: Address) -> None:
-        self._listening.pop(address, None)
+        return _MemoryListener(self._listening, address)
 
 
 class _MemoryListener:
-    def __init__(self, network: MemoryNetwork, address: Address) -> None:
-        self._network, self.address = network, address
+    def __init__(self, listening: dict[Address, tuple[ProcessLoop, ProtocolFactory]], address: Address) -> None:
+        self._listening, self.address = listening, address
 
     async def close(self) -> None:
-        self._network.close_listener(self.address)
+        self._listening.pop(self.address, None)
 
 
 class NodeNetwork:
@@ -413,8 +403,8 @@ class MemoryLinkFaults(LinkFaultInjector):
 
     def open(self, upstreams: Mapping[Link, Address]) -> None:
         """Make each link in the network. `upstreams` gives the own address of each link's peer."""
-        self._network.lay(upstreams)
         for link, peer in upstreams.items():
+            self._network.wires[link.node, peer] = Wire()
             self._peers[link] = peer
             if self._add(link):
                 self._record("link", source=link.node, target=link.peer, address=str(peer), injection="memory")

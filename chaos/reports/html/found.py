@@ -97,10 +97,6 @@ def accused(check: str, e: Example) -> str:
     return e.what if of_object and e.what else e.who
 
 
-def own_key(check: str, who: str) -> str:
-    return f"{check}/{who}" if who else check
-
-
 def lanes_of(check: str, e: Example, keys: Container[str]) -> list[str]:
     """Return the keys of the lanes that show the violation: the lane of the node and its peer, or of the node and each
     broker that the sentence names (`because`), if `keys` has the lane; else the check's own lane."""
@@ -111,7 +107,8 @@ def lanes_of(check: str, e: Example, keys: Container[str]) -> list[str]:
         found = [key for key in (f"{e.who}/{e.what}", f"{e.what}/{e.who}") if key in keys][:1]
         found = found or [key for key in named if key in keys]
         found = found or [e.who] * (is_of_name_servers and e.who in keys)
-    return found or [own_key(check, accused(check, e))]
+    node = accused(check, e)
+    return found or [f"{check}/{node}" if node else check]
 
 
 def drawn_on(lanes: Sequence[Lane], found: Sequence[WrongStretch]) -> list[Lane]:

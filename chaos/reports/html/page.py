@@ -30,7 +30,7 @@ from ...oracle.windows import legend
 from ...verdict import Validity, Verdict
 from .. import imported
 from ..answers import of_incident
-from ..ci import read_incident
+from ..ci import read_document, read_incident
 from ..cost import sides_of_replay
 from ..groups import exercised_line, groups
 from ..sentences import allowed_sentence, clients_sentence, measured_sentences, nearest_sentence
@@ -83,7 +83,7 @@ def html_report(run: Run, verdicts: Sequence[Verdict], run_dir: Path) -> str:
 
 
 def html_of(told: RunToDraw, verdicts: Sequence[Verdict]) -> str:
-    replay, incident = replayed.read_replay(told.run_dir), read_incident(told.run_dir)
+    replay, incident = read_document(told.run_dir / replayed.FILE, "transitions"), read_incident(told.run_dir)
     answers = first_screen.answered(told, verdicts)
     said = first_screen.first_sentence(told, answers)
     if incident is not None:

@@ -5,16 +5,15 @@ line joins a change that happened in both runs.
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from ...verdict import Validity, seconds
-from ..ci import read_document
 from .canvas import Canvas, source_of
 from .lanes import ABOVE, BELOW, lanes_plot
 from .stretches import Lane, LaneMark, LaneStretch
 
 FILE = "replay.json"
+"""In the run folder of a replay."""
 SECTION = "replay"
 LANE_PX = 34
 LANES_MAX = 60
@@ -34,11 +33,6 @@ _LANE_OF = {
 }
 
 LaneName = tuple[str, str]
-
-
-def read_replay(run_dir: Path) -> dict[str, Any] | None:
-    """Return replay.json of the run folder; None if the run is no replay."""
-    return read_document(run_dir / FILE, "transitions")
 
 
 def badge(document: Mapping[str, Any]) -> tuple[str, str]:

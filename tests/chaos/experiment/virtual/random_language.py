@@ -3,6 +3,8 @@ planted: each seed's cluster and faults are those of random_scenarios. random_ev
 """
 
 import random
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +15,6 @@ from nemesrv.chaos.shapes import LinkExpressionError
 from nemesrv.chaos.topology import NodeKind
 
 from . import random_scenarios
-from .random_slaves import give_slaves
 
 _plain = random_scenarios.random_scenario
 
@@ -59,7 +60,7 @@ def random_scenario(seed: int) -> Scenario:
     _topics_of_clients(document, plain, random.Random(f"{seed} topics"))
     slaves = random.Random(f"{seed} slaves")
     if slaves.random() < 0.25:
-        give_slaves(document, plain.topology().of(NodeKind.BROKER), slaves)
+        _give_slaves(document, plain.topology().of(NodeKind.BROKER), slaves)
     document["phases"] = _phases(plain, random.Random(f"{seed} phases"))
     while True:  # what no window is made for is refused, and drawn again
         document["config"] = _config(plain, rng)
@@ -186,3 +187,31 @@ def _nodes(plain: Scenario, rng: random.Random) -> dict[str, dict[str, Any]]:
         if own:
             found[node] = own
     return found
+
+
+def _give_slaves(document: dict[str, Any], masters: Sequence[str], rng: random.Random) -> None:
+    """Slaves, in the scenario's document, and in the place of some brokers in its faults."""
+    if rng.random() < 0.3:
+        of = {"broker-a": ["broker-a/1"]}
+        document.setdefault("nodes", {})["broker-a/1"] = {}
+    else:
+        document["cluster"]["slaves"] = each = rng.choice((1, 1, 2))
+        of = {master: [f"{master}/{number}" for number in range(1, each + 1)] for master in masters}
+    meets = {master: rng.choice(slaves) for master, slaves in of.items() if rng.random() < 0.4}
+    for entry in document["timeline"]:
+        if entry.get("nodes"):
+            entry["nodes"] = [meets.get(node, node) for node in entry["nodes"]]
+        if entry.get("links"):
+            entry["links"] = [_of_slaves(link, of, rng) for link in entry["links"]]
+
+
+def _of_slaves(link: str, of: dict[str, list[str]], rng: random.Random) -> str:
+    """The link as it is, or a slave's in place of its broker's, or that between a slave and its master."""
+    named = re.search(r"broker-[a-z]", link)
+    master = named[0] if named else rng.choice(sorted(of))
+    if master not in of or "zone:" in link or "address-server" in link or rng.random() < 0.5:
+        return link
+    slave = rng.choice(of[master])
+    if rng.random() < 0.25:
+        return f"{slave} <-> {master}"
+    return link.replace(master, slave)
