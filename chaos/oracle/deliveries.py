@@ -269,7 +269,7 @@ class Dues:
             after_ms = 0.0 if end_ms - start_ms <= BARELY_MS else dial_ms + resent_after_ms(fault)
             found.append(Stretch(start_ms, end_ms + after_ms))
         waited = (
-            Stretch(_began_ms(row), row.time_ms + PAUSE_MS)
+            Stretch(row.began_ms, row.time_ms + PAUSE_MS)
             for row in self._lost
             if row.node == consumer and world.owners.get(row.address) == broker
         )
@@ -321,7 +321,7 @@ class Dues:
 
     def _round_over(self, consumer: str, at_ms: float) -> float:
         """When the round of heartbeats is over that was under way then: what it says is older, and no other begins."""
-        over_ms: list[float] = [r.time_ms for r in self._rounds.get(consumer, ()) if _began_ms(r) <= at_ms < r.time_ms]
+        over_ms: list[float] = [r.time_ms for r in self._rounds.get(consumer, ()) if r.began_ms <= at_ms < r.time_ms]
         return max([at_ms, *over_ms])
 
     def _unrouted(self, consumer: str, topic: str, broker: str) -> list[Stretch]:
@@ -409,11 +409,6 @@ class Dues:
         lives = (Stretch(one.start_ms, one.end_ms) for node in asker.members for one in self.world.lives_of(node))
         taken += without(-math.inf, math.inf, lives)
         return [left for stretch in quiet_for_groups(self.world) for left in without(*stretch, taken)]
-
-
-def _began_ms(row: Any) -> float:
-    began_ms: float = row.time_ms - (row.duration_ms or 0.0)
-    return began_ms
 
 
 def _barely(fault: Fault) -> bool:
