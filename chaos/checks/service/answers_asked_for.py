@@ -37,7 +37,7 @@ class Answers(Facts):
     unasked: int = 0
     peers: tuple[str, ...] = ()
     """The addresses that such answers came from."""
-    first: tuple[Unasked, ...] = first(FINDINGS_MAX, lambda one: one)
+    first: tuple[Unasked, ...] = first(lambda one: one)
     last: Unasked | None = largest()  # noqa: RUF009
 
 
