@@ -61,7 +61,7 @@ def tasks(world: World, node: str) -> tuple[Schedule, ...]:
         Schedule(CLIENT_SCAN, "10 s", CLIENT_SCAN_MS, CLIENT_SCAN_MS, "ClientHousekeepingService: each 10 s"),
     ]
     if world.timers.profile is Profile.V5_X and world.setting(node, "enableSlaveActingMaster"):
-        period_ms = float(str(world.setting(node, "brokerHeartbeatInterval")))
+        period_ms = world.number(node, "brokerHeartbeatInterval")
         row = "BrokerController: 904 each h"
         found.append(Schedule(LIGHT_HEARTBEAT, "h", 1_000.0, period_ms, row, after_registering=True))
     if is_slave(node) and not any(act.f == "switch" and act.node == node for act in world.acts):

@@ -244,7 +244,7 @@ class World:
         """How long one try of a send may take, but the last; None: as long as the send."""
         if self.timers.profile is not Profile.V5_X:
             return None
-        cap_ms = float(str(self.setting(producer, "sendMsgMaxTimeoutPerRequest")))
+        cap_ms = self.number(producer, "sendMsgMaxTimeoutPerRequest")
         return None if cap_ms < 0 else cap_ms
 
     def setting(self, node: str, name: str) -> Value:
@@ -253,6 +253,10 @@ class World:
         setting = settings_for(NodeKind(self.kind_of(node)))[name]
         value: Value = said[name] if name in said else setting.default(self.timers.profile)
         return value
+
+    def number(self, node: str, name: str) -> float:
+        """The same of a setting that is a number."""
+        return float(str(self.setting(node, name)))
 
     def under_test(self) -> tuple[NodeInfo, ...]:
         """Programs of somebody else that were seen from outside, and those that nothing was seen of."""
@@ -270,17 +274,13 @@ class World:
     @once
     def but_stalls(self) -> World:
         """The same as if the machine had run every process at all times."""
-        if not any(fault.stood_still for fault in self.faults):
-            return self
         others = tuple(fault for fault in self.faults if not fault.stood_still)
-        return replace(self, faults=others)
+        return self if others == self.faults else replace(self, faults=others)
 
     def client_profile_of(self, node: str) -> ClientProfile:
         """By whose rules this client is judged. KeyError for a profile that this version does not know."""
-        client = self.node(node)
-        return profile_of(
-            (client and client.client_profile) or self.workload.get("client_profile"), self.timers.profile
-        )
+        own = client.client_profile if (client := self.node(node)) else None
+        return profile_of(own or self.workload.get("client_profile"), self.timers.profile)
 
     def _own(self, node: str) -> Mapping[str, Any]:
         """What the scenario says of this node alone (`nodes:`)."""

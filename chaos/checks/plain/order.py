@@ -174,7 +174,7 @@ def _misled(pulls: pa.Table, sends: pa.Table, part: Part, world: World) -> Itera
     least, most, first = _ends(pulls, sends, part, world, copied_ms)
     is_moved, is_end = code == ResponseCode.PULL_OFFSET_MOVED, code == ResponseCode.PULL_NOT_FOUND
     count, begin, last, rising = (floats(pulls[name]) for name in ("count", "first", "last", "rising"))
-    batch = {node: float(str(world.setting(node, "pullBatchSize"))) for node in pulls["node"].unique().to_pylist()}
+    batch = {node: world.number(node, "pullBatchSize") for node in pulls["node"].unique().to_pylist()}
     most_asked = _of_each(pulls["node"], batch)
     goes_on = (next_ >= asked + is_master) & (next_ <= np.maximum(high, asked)) & ((next_ <= first) | (code == 0))
     sends_back = ((next_ == low) | (next_ == high)) & ~(is_at_slave.to_numpy() & (asked >= low))

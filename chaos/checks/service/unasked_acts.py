@@ -250,7 +250,7 @@ class Unasked(Process):
         """Channels to brokers that this client closed as idle; wrong are those on which a heartbeat had come, or which
         it had opened, within the time that a channel may be idle."""
         near_ms, opened = self.timers.delivery_ms, dict[str, float]()
-        idle_ms = 1000.0 * float(str(self.world.setting(self.life.node, "clientChannelMaxIdleTimeSeconds")))
+        idle_ms = 1000.0 * self.world.number(self.life.node, "clientChannelMaxIdleTimeSeconds")
         for run in self.rows("channel"):
             address, at_ms = run.row.address or "", run.ended_ms
             broker = self.world.owners.get(address, "")
