@@ -120,12 +120,8 @@ def delivered(world: World, broker: str, level: str, sent_ms: float, acked_ms: f
 
     A store whose disk is full takes no message that becomes due, either: its level tries again every 10 s."""
     of_name = [node.name for node in world.of_kind("broker", "slave") if broker_name(node.name) == broker]
-    if (
-        not of_name
-        or elects(world, broker)
-        or any(world.clocks.get(node) for node in of_name)
-        or any(a.f == "switch" for a in world.acts)
-    ):
+    is_switched = any(act.f == "switch" for act in world.acts)
+    if not of_name or is_switched or elects(world, broker) or any(world.clocks.get(node) for node in of_name):
         return None
     levels_ms = parse_delay_levels(str(world.setting(of_name[0], "messageDelayLevel")))
     kept_ms = float(levels_ms[min(int(level), len(levels_ms)) - 1])

@@ -89,12 +89,8 @@ def _both(
         while due_at + 1 < len(due) and due[due_at + 1][0] <= from_ms:
             due_at += 1
         is_held = shown_at < len(held) and held[shown_at].s <= from_ms
-        yield (
-            from_ms,
-            to_ms,
-            held[shown_at].value if is_held else None,
-            due[due_at][1] if due_at >= 0 else None,
-        )
+        shown = held[shown_at].value if is_held else None
+        yield from_ms, to_ms, shown, due[due_at][1] if due_at >= 0 else None
 
 
 def _names(route: Mapping[str, Any] | None) -> set[str]:
