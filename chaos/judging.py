@@ -378,7 +378,7 @@ def _document(judged: Judged) -> dict[str, object]:
         "verdict": str(worst(verdict.verdict for verdict in verdicts)),
         "timeline_ms": max((verdict.timeline_ms for verdict in verdicts), default=0.0),
         "checks": [_entry(verdict) for verdict in verdicts],
-        "cause": None if cause is None else cause.to_json(),
+        "cause": None if cause is None else cause._asdict(),
         "cost": None if judged.cost is None else judged.cost.to_json(),
         "left_out": reasons(judged.left_out),
     }

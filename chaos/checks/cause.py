@@ -28,9 +28,6 @@ class Cause(NamedTuple):
     guarantee: str
     sentence: str
 
-    def to_json(self) -> dict[str, str]:
-        return self._asdict()
-
 
 def first_wrong(verdicts: Sequence[Verdict]) -> Verdict | None:
     """Return the INVALID verdict that is nearest to the cause; None if no verdict is INVALID."""

@@ -14,12 +14,15 @@ from enum import StrEnum
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
+from ..verdict import FINDINGS_MAX
+
 if TYPE_CHECKING:
     from ..oracle.world import World
     from ..verdict import Verdict
     from .plain.part import Gathering, Reading
 
 Facts_ = TypeVar("Facts_")
+Row_ = TypeVar("Row_")
 
 
 class Group(StrEnum):
@@ -42,7 +45,7 @@ class Group(StrEnum):
     BY_HAND = "by_hand"
     """Did what somebody did by hand take effect?"""
     EXERCISED = "exercised"
-    """Did the experiment happen?"""
+    """Did the experiment happen? What did not makes a run UNKNOWN, and never INVALID."""
 
 
 class Section(StrEnum):
@@ -107,13 +110,14 @@ def largest() -> Any:
     return field(default=None, metadata={_ADDING: lambda one, other: _best(max, one, other)})
 
 
-def first(count: int, key: Callable[[Any], Any]) -> Any:
+def foremost(rows: Iterable[Row_], key: Callable[[Row_], Any]) -> tuple[Row_, ...]:
+    """The first of these rows, by this order, as many as findings are kept."""
+    return tuple(sorted(rows, key=key)[:FINDINGS_MAX])
+
+
+def first(key: Callable[[Any], Any]) -> Any:
     """A field for some of many rows: the first of both parts, by this order."""
-
-    def plus(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple(sorted(_add(one, other), key=key)[:count])
-
-    return field(default=(), metadata={_ADDING: plus})
+    return field(default=(), metadata={_ADDING: lambda one, other: foremost(_add(one, other), key)})
 
 
 def joined() -> Any:
@@ -160,8 +164,6 @@ class Check(Generic[Facts_]):
     """Whether it judges clients under test too, which were only seen from outside."""
     settles: Callable[[World], float] | None = None
     """For how many milliseconds after a fault it judges nothing. None: it always has something to look at."""
-    never_invalid: bool = False
-    """Whether it tells what did not happen, which makes a run UNKNOWN and never INVALID."""
     joins_for: tuple[str, ...] = ()
     """Rows of these events have it judged, whatever checks were asked for."""
 

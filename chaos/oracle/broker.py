@@ -61,7 +61,7 @@ def tasks(world: World, node: str) -> tuple[Schedule, ...]:
         Schedule(CLIENT_SCAN, "10 s", CLIENT_SCAN_MS, CLIENT_SCAN_MS, "ClientHousekeepingService: each 10 s"),
     ]
     if world.timers.profile is Profile.V5_X and world.setting(node, "enableSlaveActingMaster"):
-        period_ms = float(str(world.setting(node, "brokerHeartbeatInterval")))
+        period_ms = world.number(node, "brokerHeartbeatInterval")
         row = "BrokerController: 904 each h"
         found.append(Schedule(LIGHT_HEARTBEAT, "h", 1_000.0, period_ms, row, after_registering=True))
     if is_slave(node) and not any(act.f == "switch" and act.node == node for act in world.acts):
@@ -157,7 +157,7 @@ class Broker(Stops):
         """From when a topic of its is another until it begins to tell that. What it has before it registered first is
         told with that."""
         for at_ms, version in self._changes.items():
-            due_ms = self._free_ms(at_ms)
+            due_ms = self._behind_ms(self._asked_ms(at_ms))
             if not self._sent or at_ms <= self._sent[0].ended_ms or self._recorded_ms(due_ms) >= end_ms:
                 continue
             begun = (one.began_ms for one in self._sent if one.began_ms >= at_ms - 1.0 and one.version[1] >= version)
@@ -173,10 +173,6 @@ class Broker(Stops):
                 told_ms = next((one.began_ms for one in self._sent if one.began_ms >= at_ms - 1.0), None)
                 measured_ms = (end_ms if told_ms is None else told_ms) - at_ms
                 yield Act(at_ms, measured_ms, None, due_ms - at_ms, "at once", missing=told_ms is None)
-
-    def _free_ms(self, at_ms: float) -> float:
-        """When nothing keeps it from telling: no pause, no round under way, and no question before it."""
-        return self._behind_ms(self._asked_ms(at_ms))
 
     def _behind_ms(self, at_ms: float) -> float:
         """When the round that is under way then has ended (`synchronized`)."""

@@ -79,8 +79,6 @@ def acts_of(world: World, rows: Iterable[Mapping[str, Any]]) -> tuple[Act, ...]:
     """From `admin` rows, in order of time."""
     found = []
     for row in rows:
-        if row["event"] != "admin":
-            continue
         began_ms, ended_ms = row["time_ms"] - (row.get("duration_ms") or 0.0), float(row["time_ms"])
         node, is_answered = str(row.get("target")), row.get("type") != "info"
         if not is_answered:  # it may be on its way for as long as something keeps it from the node
@@ -242,11 +240,10 @@ def resets_in(rows: Iterable[Mapping[str, Any]]) -> tuple[Reset, ...]:
     """Of `offset_reset` rows."""
     found = []
     for row in rows:
-        if row["event"] == "offset_reset":
-            value = object_of(row.get("value"))
-            for queue_id, offset in (value.get("offsets") or {}).items():
-                place = str(row["topic"]), str(row["broker_name"]), int(queue_id)
-                found.append(Reset(*place, str(value.get("group")), int(offset), float(row["time_ms"])))
+        value = object_of(row.get("value"))
+        for queue_id, offset in (value.get("offsets") or {}).items():
+            place = str(row["topic"]), str(row["broker_name"]), int(queue_id)
+            found.append(Reset(*place, str(value.get("group")), int(offset), float(row["time_ms"])))
     return tuple(found)
 
 

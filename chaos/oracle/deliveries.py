@@ -120,12 +120,8 @@ def delivered(world: World, broker: str, level: str, sent_ms: float, acked_ms: f
 
     A store whose disk is full takes no message that becomes due, either: its level tries again every 10 s."""
     of_name = [node.name for node in world.of_kind("broker", "slave") if broker_name(node.name) == broker]
-    if (
-        not of_name
-        or elects(world, broker)
-        or any(world.clocks.get(node) for node in of_name)
-        or any(a.f == "switch" for a in world.acts)
-    ):
+    is_switched = any(act.f == "switch" for act in world.acts)
+    if not of_name or is_switched or elects(world, broker) or any(world.clocks.get(node) for node in of_name):
         return None
     levels_ms = parse_delay_levels(str(world.setting(of_name[0], "messageDelayLevel")))
     kept_ms = float(levels_ms[min(int(level), len(levels_ms)) - 1])
@@ -269,7 +265,7 @@ class Dues:
             after_ms = 0.0 if end_ms - start_ms <= BARELY_MS else dial_ms + resent_after_ms(fault)
             found.append(Stretch(start_ms, end_ms + after_ms))
         waited = (
-            Stretch(_began_ms(row), row.time_ms + PAUSE_MS)
+            Stretch(row.began_ms, row.time_ms + PAUSE_MS)
             for row in self._lost
             if row.node == consumer and world.owners.get(row.address) == broker
         )
@@ -321,7 +317,7 @@ class Dues:
 
     def _round_over(self, consumer: str, at_ms: float) -> float:
         """When the round of heartbeats is over that was under way then: what it says is older, and no other begins."""
-        over_ms: list[float] = [r.time_ms for r in self._rounds.get(consumer, ()) if _began_ms(r) <= at_ms < r.time_ms]
+        over_ms: list[float] = [r.time_ms for r in self._rounds.get(consumer, ()) if r.began_ms <= at_ms < r.time_ms]
         return max([at_ms, *over_ms])
 
     def _unrouted(self, consumer: str, topic: str, broker: str) -> list[Stretch]:
@@ -409,11 +405,6 @@ class Dues:
         lives = (Stretch(one.start_ms, one.end_ms) for node in asker.members for one in self.world.lives_of(node))
         taken += without(-math.inf, math.inf, lives)
         return [left for stretch in quiet_for_groups(self.world) for left in without(*stretch, taken)]
-
-
-def _began_ms(row: Any) -> float:
-    began_ms: float = row.time_ms - (row.duration_ms or 0.0)
-    return began_ms
 
 
 def _barely(fault: Fault) -> bool:

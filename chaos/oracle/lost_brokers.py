@@ -7,7 +7,7 @@ stops using it.
                                                                          └─ client_leave_window (windows.py)
 
 Promises of the whole, asked where one fault at a time met the client (quiet.py): what it does while several meet
-follows from what it was told, which is departures' (checks/record/departures.py). Nothing is promised where the fault
+follows from what it was told, which is departures' (checks/record/broker_uses.py). Nothing is promised where the fault
 keeps all NameServers from the client, or may have one of them name no other broker; nor of a topic's last broker.
 Upstream: `RouteInfoManager`, `MQClientInstance.updateTopicRouteInfoFromNameServer`, `RebalanceImpl`.
 """

@@ -447,6 +447,4 @@ class ToldByHand:
         return (id_, address) in self.named.get(broker, ())
 
 
-@once
-def told_by_hand(world: World) -> ToldByHand:
-    return ToldByHand(world)
+told_by_hand = once(ToldByHand)

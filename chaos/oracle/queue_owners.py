@@ -279,9 +279,7 @@ class Seen:
         world = self.world
         each_ms = OFFSET_CALL_MS if hung_brokers(world, consumer, at_ms, at_ms + 1.0) else 0.0
         servers = world.listed(consumer)
-        look_up_ms = (
-            float(str(world.setting(consumer, "lockTimeoutMillis"))) + look_up(world, consumer, len(servers)).ms
-        )
+        look_up_ms = world.number(consumer, "lockTimeoutMillis") + look_up(world, consumer, len(servers)).ms
         until_ms = at_ms + members_ms(world.timers) + lost * (each_ms + look_up_ms)
         each_ms += look_up_ms if hung(world, consumer, servers, at_ms, until_ms) else 0.0
         return lost * each_ms

@@ -9,7 +9,7 @@ from ..faults.process_faults import Absent
 from ..topology import ADDRESS_SERVER, broker_name
 from .intervals import Stretch
 from .lists import may_have, must_have
-from .recorded import Fault
+from .recorded import Fault, NodeInfo
 from .roles import elects, members_of
 from .windows import NEVER, Window, commit_delay_ms
 from .world import World
@@ -115,21 +115,15 @@ def failed_calls(world: World, clients: Collection[str], from_ms: float, to_ms: 
     servers = {node.name: node for client in clients for node in world.listed(client)}.values()
     if any(sticks(world, client, node.name, from_ms, to_ms) for client in clients for node in servers):
         return math.inf
+
+    def is_lost(server: NodeInfo) -> bool:
+        asked = (client for client in clients if may_have(world, client, server.name, from_ms, to_ms))
+        faults = (fault for client in asked for fault in faults_between(world, client, server.name))
+        return any(fault.start_ms <= to_ms and fault.end_ms > from_ms for fault in faults)
+
     dead = max((world.dead_entries(client) for client in clients), default=0)
     idle = any(polls_meet_idle_closes(world, client) for client in clients)
-    return (
-        dead
-        + idle
-        + sum(
-            any(
-                fault.start_ms <= to_ms and fault.end_ms > from_ms
-                for client in clients
-                if may_have(world, client, node.name, from_ms, to_ms)
-                for fault in faults_between(world, client, node.name)
-            )
-            for node in servers
-        )
-    )
+    return dead + idle + sum(map(is_lost, servers))
 
 
 def delayed_by_commits(world: World, client: str, window: Window, from_ms: float) -> Window:

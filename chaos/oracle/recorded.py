@@ -203,22 +203,19 @@ class Served:
 
 
 def served_in(run: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> tuple[Served, ...]:
+    """From `served_list` rows."""
     if not run.get("name_server_list"):
         return ()
     later = [
-        Served(float(row["time_ms"]), tuple(list_of(row.get("value"))), str(row.get("fault_id") or ""))
-        for row in rows
-        if row["event"] == "served_list"
+        Served(float(row["time_ms"]), tuple(list_of(row.get("value"))), str(row.get("fault_id") or "")) for row in rows
     ]
     return (Served(-math.inf, tuple(run["name_server_list"])), *later)
 
 
 def nodes_in(rows: Iterable[Mapping[str, Any]]) -> dict[str, NodeInfo]:
-    """By name, as the last row says of each; an address after the first is where it moved."""
+    """By name, as the last `node` row says of each; an address after the first is where it moved."""
     found: dict[str, NodeInfo] = {}
     for row in rows:
-        if row["event"] != "node":
-            continue
         now, before = node_of(row), found.get(str(row["source"]))
         if before is not None and before.address and now.address:
             moves = before.moves
@@ -271,10 +268,6 @@ def shared_by_dialler(faults: Sequence[Fault], nodes: Iterable[NodeInfo]) -> tup
     links = [fault for fault in faults if fault.target is not None]
     own = (replace(f, source=client.name) for client in clients for f in links if f.source == client.dialler)
     return in_order((*faults, *own))
-
-
-def ends_judging(row: Mapping[str, Any]) -> bool:
-    return row["event"] == "run_end" or (row["event"] == "phase" and row.get("phase") == "end")
 
 
 def faults_in(rows: Sequence[Mapping[str, Any]]) -> tuple[Fault, ...]:
@@ -460,11 +453,9 @@ class ClockChange(NamedTuple):
 
 
 def changes_of(rows: Iterable[Mapping[str, Any]]) -> Mapping[str, Sequence[ClockChange]]:
-    """By node, in order of time."""
+    """By node, in order of time, from `clock` rows."""
     found: dict[str, list[ClockChange]] = {}
     for row in rows:
-        if row["event"] != "clock":
-            continue
         node, value, at_ms = str(row.get("source")), object_of(row.get("value")), float(row["time_ms"])
         before = found.setdefault(node, [])
         was_ms = _offset_ms(before, at_ms)
@@ -554,12 +545,10 @@ class FullDisk(NamedTuple):
 
 
 def full_disks_in(rows: Iterable[Mapping[str, Any]], end_ms: float) -> tuple[FullDisk, ...]:
-    """In order of time."""
+    """In order of time, from `disk` rows."""
     filled: dict[str, tuple[str, float, float]] = {}
     found = []
     for row in rows:
-        if row["event"] != "disk":
-            continue
         broker, act_id = str(row["source"]), str(row["fault_id"])
         asked_ms, at_ms = float(object_of(row.get("value"))["asked_ms"]), float(row["time_ms"])
         if row["f"] == "fill_disk":

@@ -104,11 +104,8 @@ def removal(world: World, broker: str, loss: Loss) -> Window:
     """When NameServers name the broker no more, lost in this way: where another is elected in its place by then."""
     dropped = drop_window(world.timers, loss)
     members = members_of(world)[broker_name(broker)]
-    return (
-        min(dropped, election(world.timers, members), key=lambda window: window.latest_ms)
-        if members.elects
-        else dropped
-    )
+    elected = [election(world.timers, members)] if members.elects else []
+    return min([dropped, *elected], key=lambda window: window.latest_ms)
 
 
 def taken_over(world: World, node: str) -> Sequence[Stretch]:

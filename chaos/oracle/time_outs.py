@@ -64,7 +64,7 @@ _DELAYS_MS = {"flow_control": 50.0, "broker_flow_control": 20.0, "illegal_offset
 def client_tasks(world: World, node: str, kind: str) -> tuple[Schedule, ...]:
     """What one thread of a client does at fixed rates; doRebalance has its own, which waits Qr after each round."""
     timers = world.timers_of(node)
-    commit_ms = float(str(world.setting(node, "persistConsumerOffsetInterval"))) if kind == "consumer" else 5_000.0
+    commit_ms = world.number(node, "persistConsumerOffsetInterval") if kind == "consumer" else 5_000.0
     row = "MQClientInstance: {} at a fixed rate, one thread for all"
     return (
         Schedule(POLL, "P", 10.0, timers.P_ms, row.format("polls each P"), shared=True),
@@ -123,7 +123,7 @@ def pull_delay(world: World, consumer: str, why: str) -> Wait | None:
     """For how long a queue's next pull is put off (`pull_delayed` rows)."""
     if why == "exception":
         name = "pullTimeDelayMillsWhenException"
-        return Wait(float(str(world.setting(consumer, name))), name)
+        return Wait(world.number(consumer, name), name)
     delay_ms = _DELAYS_MS.get(why)
     return None if delay_ms is None else Wait(delay_ms, f"{delay_ms:g} ms")
 
@@ -132,7 +132,7 @@ def check_period(world: World, broker: str) -> Wait:
     """How long after one check of held pulls the next begins."""
     if world.setting(broker, "longPollingEnable"):
         return Wait(5_000.0, "5 s")
-    return Wait(float(str(world.setting(broker, "shortPollingTimeMills"))), "shortPollingTimeMills")
+    return Wait(world.number(broker, "shortPollingTimeMills"), "shortPollingTimeMills")
 
 
 def held_ms(world: World, broker: str, asked_ms: float = SUSPEND_MS) -> float:

@@ -7,7 +7,7 @@ rules ask for by node, link and kind is indexed.
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
@@ -35,7 +35,6 @@ from .recorded import (
     Served,
     as_long_as_they_held,
     changes_of,
-    ends_judging,
     faults_in,
     full_disks_in,
     in_order,
@@ -155,18 +154,16 @@ class World:
         lags = [row for row in rows if row["event"] == "timer_lag"]
         picked = [row for row in rows if row["event"] in ENVIRONMENT_EVENTS]
         picked.sort(key=lambda row: (row["time_ms"], row.get("incarnation") or 0, row["seq"]))
-        begin = next((row for row in picked if row["event"] == "run_begin"), None)
-        run = object_of(begin.get("value")) if begin else {}
-        nodes = nodes_in(picked)
+        of = defaultdict[str, list[Mapping[str, Any]]](list, grouped((row["event"], row) for row in picked))
+        run = object_of(of["run_begin"][0].get("value")) if of["run_begin"] else {}
+        nodes = nodes_in(of["node"])
         under_test = [node for node in nodes.values() if node.is_under_test]
         faults = shared_by_dialler(in_series(faults_in(picked)), under_test)
         if under_test:
             run["node_timers"] = {**(run.get("node_timers") or {}), **timers_under_test(under_test)}
         timers = Timers.from_json(run)
-        end_ms = min(
-            (float(row["time_ms"]) for row in picked if ends_judging(row)),
-            default=float(latest_ms if last_ms is None else last_ms),
-        )
+        ends = [*of["run_end"], *(row for row in of["phase"] if row.get("phase") == "end")]
+        end_ms = min((float(row["time_ms"]) for row in ends), default=float(latest_ms if last_ms is None else last_ms))
         hosts = hosts_in(picked, list(nodes.values()), timers.at_once_ms, end_ms, faults)
         timers = timers.with_(clocks_ms=hosts.clocks_ms)
         faults = tuple(as_long_as_they_held(faults, lags, timers))
@@ -177,15 +174,13 @@ class World:
             faults=faults,
             blind=hosts.blind,
             end_ms=end_ms,
-            timeline_ms=next(
-                (float(r["time_ms"]) for r in picked if r["event"] == "phase" and r.get("phase") == "steady"), 0.0
-            ),
-            served=served_in(run, picked),
-            resets=resets_in(picked),
-            full_disks=full_disks_in(picked, end_ms),
+            timeline_ms=next((float(row["time_ms"]) for row in of["phase"] if row.get("phase") == "steady"), 0.0),
+            served=served_in(run, of["served_list"]),
+            resets=resets_in(of["offset_reset"]),
+            full_disks=full_disks_in(of["disk"], end_ms),
             run=run,
         )
-        acts, clocks = acts_of(made, picked), changes_of(picked)
+        acts, clocks = acts_of(made, of["admin"]), changes_of(of["clock"])
         made = replace(made._with_faults(affected(made, acts)), acts=acts)
         made = replace(made._with_faults((*wrong_times(made, clocks), *not_ready(made, clocks))), clocks=clocks)
         made = made._with_faults((*old_addresses(made), *refuse_producers(made)))
@@ -249,7 +244,7 @@ class World:
         """How long one try of a send may take, but the last; None: as long as the send."""
         if self.timers.profile is not Profile.V5_X:
             return None
-        cap_ms = float(str(self.setting(producer, "sendMsgMaxTimeoutPerRequest")))
+        cap_ms = self.number(producer, "sendMsgMaxTimeoutPerRequest")
         return None if cap_ms < 0 else cap_ms
 
     def setting(self, node: str, name: str) -> Value:
@@ -258,6 +253,10 @@ class World:
         setting = settings_for(NodeKind(self.kind_of(node)))[name]
         value: Value = said[name] if name in said else setting.default(self.timers.profile)
         return value
+
+    def number(self, node: str, name: str) -> float:
+        """The same of a setting that is a number."""
+        return float(str(self.setting(node, name)))
 
     def under_test(self) -> tuple[NodeInfo, ...]:
         """Programs of somebody else that were seen from outside, and those that nothing was seen of."""
@@ -275,17 +274,13 @@ class World:
     @once
     def but_stalls(self) -> World:
         """The same as if the machine had run every process at all times."""
-        if not any(fault.stood_still for fault in self.faults):
-            return self
         others = tuple(fault for fault in self.faults if not fault.stood_still)
-        return replace(self, faults=others)
+        return self if others == self.faults else replace(self, faults=others)
 
     def client_profile_of(self, node: str) -> ClientProfile:
         """By whose rules this client is judged. KeyError for a profile that this version does not know."""
-        client = self.node(node)
-        return profile_of(
-            (client and client.client_profile) or self.workload.get("client_profile"), self.timers.profile
-        )
+        own = client.client_profile if (client := self.node(node)) else None
+        return profile_of(own or self.workload.get("client_profile"), self.timers.profile)
 
     def _own(self, node: str) -> Mapping[str, Any]:
         """What the scenario says of this node alone (`nodes:`)."""

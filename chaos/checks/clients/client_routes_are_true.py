@@ -15,7 +15,6 @@ with its routes dead_brokers_avoided's and living_are_used's.
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from ....remoting.codes import PERM_WRITE
 from ....remoting.topics import TBW102
@@ -29,20 +28,10 @@ from ..findings import at_no_time, finding, verdict_of
 from ..record.control import Control, decoded
 from ..record.known_brokers import words
 from ..record.route_answers import RouteAnswer, route_answers
-from ..record.route_tables import brokers_of
+from ..record.route_tables import Process, RouteStretch, brokers_of
 from ..tolerance import Tolerance
 
 NAME = "client_routes_are_true"
-Client = tuple[str, int]
-"""Node and incarnation."""
-
-
-class Taken(NamedTuple):
-    """The client's route of a topic in [from_ms, to_ms)."""
-
-    from_ms: float
-    to_ms: float
-    value: str
 
 
 def judge(control: Control, world: World) -> Verdict:
@@ -77,28 +66,26 @@ _TAKES = "takes the answered route"
 class _Judged:
     def __init__(self, control: Control, world: World) -> None:
         self._control, self._world = control, world
-        self._lives: Mapping[Client, Life] = {
-            life.process: life for life in world.lives_of_kind("producer", "consumer")
-        }
+        self._lives: Mapping[Process, Life] = {one.process: one for one in world.lives_of_kind("producer", "consumer")}
         self.routes = self._taken_routes()
         """(client, topic) → its routes in order of time."""
 
-    def _taken_routes(self) -> Mapping[tuple[Client, str], Sequence[Taken]]:
+    def _taken_routes(self) -> Mapping[tuple[Process, str], Sequence[RouteStretch]]:
         rows = (row for row in self._control.rows("route_changed") if row.process in self._lives)
         taken = (row for row in rows if row.value is not None and row.time_ms < self._world.end_ms)
         changes, found = grouped(((row.process, row.topic or ""), (row.time_ms, row.value or "")) for row in taken), {}
         for (client, topic), of in changes.items():
             states = until_next(of, self._end_ms(client))
-            found[client, topic] = [Taken(at_ms, to_ms, value) for (at_ms, value), to_ms in states]
+            found[client, topic] = [RouteStretch(at_ms, to_ms, value) for (at_ms, value), to_ms in states]
         return found
 
-    def _end_ms(self, client: Client) -> float:
+    def _end_ms(self, client: Process) -> float:
         return min(self._lives[client].end_ms, self._world.end_ms)
 
     def taken(self) -> Iterator[Finding]:
         """Each client and topic: whether every answer became its route."""
-        told: dict[tuple[Client, str], list[RouteAnswer]] = defaultdict(list)
-        templates: dict[Client, set[str]] = defaultdict(set)
+        told: dict[tuple[Process, str], list[RouteAnswer]] = defaultdict(list)
+        templates: dict[Process, set[str]] = defaultdict(set)
         for answer in route_answers(self._control, self._world):
             client = answer.asker, answer.incarnation
             if client not in self._lives or not answer.is_readable:
@@ -110,9 +97,9 @@ class _Judged:
         for (client, topic), answers in told.items():
             yield self._took(client, topic, answers, templates[client])
 
-    def _took(self, client: Client, topic: str, answers: Sequence[RouteAnswer], template: set[str]) -> Finding:
+    def _took(self, client: Process, topic: str, answers: Sequence[RouteAnswer], template: set[str]) -> Finding:
         routes = self.routes.get((client, topic), ())
-        starts = [taken.from_ms for taken in routes]
+        starts = [taken.s for taken in routes]
         allowed, over_ms, answer, kept = self._allowed(client, answers[0], 0.0), 0.0, answers[0], None
         for one, to_ms in until_next(answers, self._end_ms(client), lambda answer: answer.from_ms):
             if not undisturbed(self._world, client[0], one.from_ms, one.to_ms):
@@ -121,7 +108,7 @@ class _Judged:
             had = routes[at].value if at >= 0 else None
             if had == one.value or (had is not None and decoded(had) == one.route):
                 continue
-            until_ms = next((t.from_ms for t in routes[at + 1 :] if t.value == one.value), to_ms)
+            until_ms = next((t.s for t in routes[at + 1 :] if t.value == one.value), to_ms)
             late_ms = min(until_ms, to_ms) - one.to_ms
             its = self._allowed(client, one, late_ms)
             beyond_ms = late_ms - its.unknown_up_to_ms
@@ -141,7 +128,7 @@ class _Judged:
             more={"came": words(decoded(kept)) if kept else "no route", "due": answer.came} if wrong else {},
         )
 
-    def _allowed(self, client: Client, answer: RouteAnswer, over_ms: float) -> Tolerance:
+    def _allowed(self, client: Process, answer: RouteAnswer, over_ms: float) -> Tolerance:
         span = answer.from_ms, answer.to_ms + over_ms
         return self._control.lateness.tolerance(self._world, (client[0],), *span, 1)
 

@@ -222,7 +222,7 @@ def idle_limit_ms(world: World, client: str) -> float:
     """After how long without use a channel between this client and some NameServer is closed by either."""
     limits = [world.timers_of(node.name).I_ms for node in world.of_kind("name_server")]
     if world.run.get("settings"):
-        limits.append(1000.0 * float(str(world.setting(client, "clientChannelMaxIdleTimeSeconds"))))
+        limits.append(1000.0 * world.number(client, "clientChannelMaxIdleTimeSeconds"))
     return min(limits, default=world.timers.I_ms)
 
 

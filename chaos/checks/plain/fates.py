@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -10,8 +9,7 @@ from ...arrow import Flags, np, pa, pc
 from ...oracle.recorded import OURS
 from ...oracle.slaves import alone
 from ...oracle.world import World
-from ...verdict import FINDINGS_MAX
-from ..check import Facts, first
+from ..check import Facts, first, foremost
 from .part import PLACE, QUEUE, Part, Reading, Row, Together, began_ms, floats, rows_in, with_offset
 
 
@@ -43,14 +41,14 @@ class Fates(Facts):
     only_in_final_reads: int = 0
     lost: int = 0
     unread: int = 0
-    first_lost: tuple[Missing, ...] = first(FINDINGS_MAX, Missing.order)
-    first_unread: tuple[Missing, ...] = first(FINDINGS_MAX, Missing.order)
+    first_lost: tuple[Missing, ...] = first(Missing.order)
+    first_unread: tuple[Missing, ...] = first(Missing.order)
     unsafe: int = 0
     """Acknowledged by a SYNC_MASTER while no slave of its ran."""
-    first_unsafe: tuple[Missing, ...] = first(FINDINGS_MAX, Missing.order)
+    first_unsafe: tuple[Missing, ...] = first(Missing.order)
     forgotten: int = 0
     """Acknowledged by a broker whose next process has recovered its queue up to an older offset."""
-    first_forgotten: tuple[Missing, ...] = first(FINDINGS_MAX, Missing.order)
+    first_forgotten: tuple[Missing, ...] = first(Missing.order)
 
 
 def fates(part: Part, world: World) -> Fates:
@@ -62,7 +60,7 @@ def fates(part: Part, world: World) -> Fates:
     forgotten = _forgotten(sends, part, world)
     whole = {(row.topic, row.broker_name, row.queue_id) for row in part.control.rows("read_done")}
     by_key: dict[tuple[bool, str], Missing] = {}
-    lost = 0
+    lost, order = 0, Missing.order
     for row in rows_in(others):
         is_lost = tuple(row[name] for name in QUEUE) in whole
         lost += is_lost
@@ -74,17 +72,13 @@ def fates(part: Part, world: World) -> Fates:
         only_in_final_reads=int(read.sum()),
         lost=lost,
         unread=len(others) - lost,
-        first_lost=_first(one for one in by_key.values() if one.is_lost),
-        first_unread=_first(one for one in by_key.values() if not one.is_lost),
+        first_lost=foremost((one for one in by_key.values() if one.is_lost), order),
+        first_unread=foremost((one for one in by_key.values() if not one.is_lost), order),
         unsafe=int(unsafe.sum()),
-        first_unsafe=_first(_missing(row, is_lost=False) for row in rows_in(sends.filter(unsafe))),
+        first_unsafe=foremost((_missing(row, is_lost=False) for row in rows_in(sends.filter(unsafe))), order),
         forgotten=int(forgotten.sum()),
-        first_forgotten=_first(_missing(row, is_lost=True) for row in rows_in(sends.filter(forgotten))),
+        first_forgotten=foremost((_missing(row, is_lost=True) for row in rows_in(sends.filter(forgotten))), order),
     )
-
-
-def _first(found: Iterable[Missing]) -> tuple[Missing, ...]:
-    return tuple(sorted(found, key=Missing.order)[:FINDINGS_MAX])
 
 
 FATES = Reading(

@@ -39,8 +39,7 @@ from ...oracle.slaves import offsets_copied
 from ...oracle.time_outs import SUSPEND_MS, held_ms
 from ...oracle.world import World
 from ...topology import broker_name, is_slave
-from ...verdict import FINDINGS_MAX
-from ..check import Facts, first
+from ..check import Facts, first, foremost
 from .part import (
     QUEUE,
     Part,
@@ -88,7 +87,7 @@ class Order(Facts):
     receipts: int = 0
     pulls: int = 0
     out_of_order: int = 0
-    misplaced: tuple[Misplaced, ...] = first(FINDINGS_MAX, Misplaced.order)
+    misplaced: tuple[Misplaced, ...] = first(Misplaced.order)
 
 
 def order(part: Part, world: World) -> Order:
@@ -109,8 +108,7 @@ def order(part: Part, world: World) -> Order:
     pulls = _answers(part)
     misled = _misled(pulls, sends, part, world)
     found += [one for one in misled if (one.topic, one.broker_name, one.queue_id) not in doubted]
-    first_found = tuple(sorted(found, key=Misplaced.order)[:FINDINGS_MAX])
-    return Order(len(sends), len(receipts), len(pulls), len(found), first_found)
+    return Order(len(sends), len(receipts), len(pulls), len(found), foremost(found, Misplaced.order))
 
 
 ORDER = Reading(
@@ -176,7 +174,7 @@ def _misled(pulls: pa.Table, sends: pa.Table, part: Part, world: World) -> Itera
     least, most, first = _ends(pulls, sends, part, world, copied_ms)
     is_moved, is_end = code == ResponseCode.PULL_OFFSET_MOVED, code == ResponseCode.PULL_NOT_FOUND
     count, begin, last, rising = (floats(pulls[name]) for name in ("count", "first", "last", "rising"))
-    batch = {node: float(str(world.setting(node, "pullBatchSize"))) for node in pulls["node"].unique().to_pylist()}
+    batch = {node: world.number(node, "pullBatchSize") for node in pulls["node"].unique().to_pylist()}
     most_asked = _of_each(pulls["node"], batch)
     goes_on = (next_ >= asked + is_master) & (next_ <= np.maximum(high, asked)) & ((next_ <= first) | (code == 0))
     sends_back = ((next_ == low) | (next_ == high)) & ~(is_at_slave.to_numpy() & (asked >= low))

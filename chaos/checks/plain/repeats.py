@@ -7,8 +7,9 @@ receive ── of a holding ── after its queue_dropped
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from ...arrow import np, pa, pc
@@ -18,8 +19,7 @@ from ...oracle.intervals import grouped
 from ...oracle.roles import elects
 from ...oracle.slaves import slaves_of
 from ...oracle.world import World
-from ...verdict import FINDINGS_MAX
-from ..check import Facts, first, largest
+from ..check import Facts, first, foremost, largest
 from ..record.control import Control
 from ..record.lateness import Lateness
 from ..tolerance import Tolerance, tolerance
@@ -74,9 +74,9 @@ class Repeats(Facts):
     """How long before its queue changed hands the earliest first receipt came of what came again."""
     lag_ms: float | None = largest()
     """How late the timers of consumers and brokers were at most; None: nobody measured it."""
-    first_too_late: tuple[Repeat, ...] = first(FINDINGS_MAX, Repeat.order)
-    first_received: tuple[Repeat, ...] = first(FINDINGS_MAX, Repeat.order)
-    first_stored: tuple[Repeat, ...] = first(FINDINGS_MAX, Repeat.order)
+    first_too_late: tuple[Repeat, ...] = first(Repeat.order)
+    first_received: tuple[Repeat, ...] = first(Repeat.order)
+    first_stored: tuple[Repeat, ...] = first(Repeat.order)
 
     @property
     def told(self) -> tuple[Repeat, ...]:
@@ -96,6 +96,7 @@ def tolerance_of(world: World, lag_ms: float | None) -> Tolerance:
 
 
 _HOLDING = ("node", "incarnation", "op_id")
+_place, _holding = itemgetter(*PLACE), itemgetter(*_HOLDING)
 
 
 def repeats(part: Part, world: World) -> Repeats:
@@ -134,7 +135,7 @@ def too_late(part: Part, world: World) -> Repeats:
         said = {"client": row["node"], "over_ms": float(over), "is_wrong": is_wrong}
         found.append(Repeat(*times, row["msg_key"], TOO_LATE, *_place(row), **said))
     wrong = sum(one.is_wrong for one in found)
-    return Repeats(too_late=wrong, perhaps_too_late=len(found) - wrong, first_too_late=_first(found))
+    return Repeats(too_late=wrong, perhaps_too_late=len(found) - wrong, first_too_late=foremost(found, Repeat.order))
 
 
 TOO_LATE_RECEIPTS = Reading(Together.MESSAGE, ("receive",), ("op_id", *PLACE), too_late, types=("ok",))
@@ -172,7 +173,7 @@ def _received(part: Part, world: World, allowed: Tolerance) -> Repeats:
         wrong=wrong,
         late=len(found) - wrong,
         oldest_ms=max(oldest_ms, default=None),
-        first_received=_first(found),
+        first_received=foremost(found, Repeat.order),
     )
 
 
@@ -184,7 +185,7 @@ def _returned(part: Part, world: World) -> Repeats:
     for row in rows_in(rows):
         one = Repeat(row["time_ms"], row["time_ms"], row["msg_key"], SENT_BACK, *_place(row))
         found.append(one._replace(client=row["node"]))
-    return Repeats(wrong=len(found), first_received=_first(found))
+    return Repeats(wrong=len(found), first_received=foremost(found, Repeat.order))
 
 
 def _stored(part: Part, world: World) -> Repeats:
@@ -223,7 +224,7 @@ def _stored(part: Part, world: World) -> Repeats:
             if len(read) > tried and len(places) <= tried + read_again[msg_key]:
                 what, sender = f"sent {len(places)} times in {tried} tries", senders.get(msg_key, "")
             found.append(Repeat(min(times), max(times), msg_key, what, *max(places))._replace(client=sender))
-    return Repeats(stored_again=again, wrong=len(found), first_stored=_first(found))
+    return Repeats(stored_again=again, wrong=len(found), first_stored=foremost(found, Repeat.order))
 
 
 def _may_deliver_again(world: World, broker: str) -> bool:
@@ -239,10 +240,6 @@ def _first_of_holdings(control: Control, event: str) -> dict[tuple[Any, ...], fl
     for row in control.rows(event):
         found.setdefault((row.node, row.incarnation, row.op_id), row.time_ms)
     return found
-
-
-def _first(found: Iterable[Repeat]) -> tuple[Repeat, ...]:
-    return tuple(sorted(found, key=Repeat.order)[:FINDINGS_MAX])
 
 
 def _what(*, twice: bool, over_ms: float | None) -> str:
@@ -277,11 +274,3 @@ def _over(
     for start_ms, end_ms in rules.disturbed:
         ways.append(max(start_ms - old_ms, old_ms - end_ms, changed_ms - end_ms, 0.0))
     return None if taken_ms is None or first_ms is None else min(ways), changed_ms - old_ms, changed_ms
-
-
-def _place(row: Row) -> tuple[Any, ...]:
-    return tuple(row[name] for name in PLACE)
-
-
-def _holding(row: Row) -> tuple[Any, ...]:
-    return row["node"], row["incarnation"], row["op_id"]

@@ -45,14 +45,11 @@ def claims_of(control: Control, world: World) -> Mapping[AtNameServer, list[Clai
             if address in open_[key]:
                 found[key].append(open_[key].pop(address))
             continue
-        if (
-            row.code
-            or row.broker_id is None
-            or not _is_there(world, members[name].owner(address), address, row.time_ms)
-        ):
+        owner = members[name].owner(address)
+        if row.code or row.broker_id is None or not _is_there(world, owner, address, row.time_ms):
             continue
         claim = open_[key].get(address)
-        if claim is not None and not _goes_on(world, members[name].owner(address), claim.times[-1], row.time_ms):
+        if claim is not None and not _goes_on(world, owner, claim.times[-1], row.time_ms):
             found[key].append(claim)
             claim = None
         if claim is None:

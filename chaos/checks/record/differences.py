@@ -89,12 +89,8 @@ def _both(
         while due_at + 1 < len(due) and due[due_at + 1][0] <= from_ms:
             due_at += 1
         is_held = shown_at < len(held) and held[shown_at].s <= from_ms
-        yield (
-            from_ms,
-            to_ms,
-            held[shown_at].value if is_held else None,
-            due[due_at][1] if due_at >= 0 else None,
-        )
+        shown = held[shown_at].value if is_held else None
+        yield from_ms, to_ms, shown, due[due_at][1] if due_at >= 0 else None
 
 
 def _names(route: Mapping[str, Any] | None) -> set[str]:
@@ -248,8 +244,8 @@ def apart(
             yield Wrong(start_ms, until_ms, Apart(other, max(at_ms for at_ms, _ in pieces if at_ms < until_ms)))
 
 
-def route_at(tables: RouteTables, process: Process, topic: str, at_ms: float) -> object:
-    return decoded(next((st.value for st in tables.of(process, topic) if st.s <= at_ms < st.e), None))
+def route_at(stretches: Iterable[RouteStretch], at_ms: float) -> object:
+    return decoded(next((st.value for st in stretches if st.s <= at_ms < st.e), None))
 
 
 NOT_JUDGED = "which of the two is wrong is not judged"
@@ -271,6 +267,6 @@ def the_wrong_one(
     if len({*untrue}) == 1:
         return untrue[0]
     tables = route_tables(control, world)
-    routes = {name: route_at(tables, life.process, topic, at_ms) for name, life in lives.items()}
+    routes = {name: route_at(tables.of(life.process, topic), at_ms) for name, life in lives.items()}
     (fewest, name), (most, _) = sorted(([*routes.values()].count(routes.get(name)), name) for name in two)
     return name if fewest < most else ""

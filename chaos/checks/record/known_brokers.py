@@ -56,13 +56,7 @@ def words(route: Mapping[str, Any] | None) -> str:
 
 
 def _broker(name: str, addresses: Mapping[str, str] | None, row: Sequence[int] | None) -> str:
-    said = [name]
-    if addresses is not None:
-        said += [address if id_ == MASTER_ID else f"{id_}: {address}" for id_, address in sorted(addresses.items())]
-    else:
-        said.append("without an address")
-    if row is not None:
-        said.append(f"[{row[0]} read, {row[1]} write, perm {row[2]}]")
-    else:
-        said.append("without queues")
-    return " ".join(said)
+    at = [address if id_ == MASTER_ID else f"{id_}: {address}" for id_, address in sorted((addresses or {}).items())]
+    at = ["without an address"] if addresses is None else at
+    has = "without queues" if row is None else f"[{row[0]} read, {row[1]} write, perm {row[2]}]"
+    return " ".join((name, *at, has))

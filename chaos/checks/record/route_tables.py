@@ -5,6 +5,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from ...oracle.intervals import grouped, until_next
@@ -52,23 +53,19 @@ class RouteTables:
 
     def __init__(self, control: Control, world: World) -> None:
         self._world = world
-        self._brokers = {node.name: node for node in world.of_kind("broker", "slave")}
         rows = [row._replace(value=None) if row.value == "null" else row for row in control.rows("route")]
         said = (*rows, *control.rows("topic"))
         self.topics = tuple(sorted({row.topic for row in said if exists(row.value) and row.topic is not None}))
         """Every topic that any NameServer held at any time, or that any broker had: it may be missing everywhere."""
-        name_servers = {node.name for node in world.of_kind("name_server")}
-        changes = grouped(((row.process, row.topic or ""), (row.time_ms, row.seq, row.value)) for row in rows)
-        self._changes = {key: sorted(of, key=lambda change: change[:2]) for key, of in changes.items()}
+        self._changes = grouped(((row.process, row.topic or ""), (row.time_ms, row.value)) for row in rows)
         self.stretches: dict[Process, dict[str, list[RouteStretch]]] = {}
         """NameServer process → topic → its stretches in order of time. A process that ended holds nothing after it."""
-        for life in world.lives:
-            if life.node in name_servers:
-                process, end_ms = life.process, min(life.end_ms, world.end_ms)
-                self.stretches[process] = {
-                    topic: _stretches([(BEFORE_ALL_MS, -1, None), *changes.get((process, topic), ())], end_ms)
-                    for topic in self.topics
-                }
+        for life in world.lives_of_kind("name_server"):
+            end_ms = min(life.end_ms, world.end_ms)
+            self.stretches[life.process] = {
+                topic: _stretches([(BEFORE_ALL_MS, None), *self._changes.get((life.process, topic), ())], end_ms)
+                for topic in self.topics
+            }
         self.perms_set: dict[Process, dict[str, float]] = defaultdict(dict)
         """NameServer process → broker → when somebody first had its write permission wiped, or added, there."""
         for row in control.rows("write_perm"):
@@ -88,9 +85,9 @@ class RouteTables:
         that was stopped reads all that waits for it at once; or by as much earlier or later as clocks are apart."""
         changes, apart_ms = self._changes.get((process, topic), ()), self._world.timers.clocks_ms or 0.0
         from_ms, to_ms = from_ms - apart_ms, to_ms + apart_ms
-        first = bisect_left(changes, from_ms, key=_when)
-        yield changes[first - 1][2] if first else None
-        yield from (value for _, _, value in changes[first : bisect_right(changes, to_ms, key=_when)])
+        first, last = bisect_left(changes, from_ms, key=itemgetter(0)), bisect_right(changes, to_ms, key=itemgetter(0))
+        yield changes[first - 1][1] if first else None
+        yield from (value for _, value in changes[first:last])
 
     def of(self, process: Process, topic: str) -> Sequence[RouteStretch]:
         return self.stretches.get(process, {}).get(topic, ())
@@ -98,7 +95,7 @@ class RouteTables:
     def presence(self, process: Process, topic: str, broker: str, *, anywhere: bool = False) -> Sequence[Presence]:
         """Whether the topic's route had the broker: under its name and id, with the address that it has then; or, of
         what must not be there, `anywhere`: with any that it ever has."""
-        node = self._brokers.get(broker)
+        node = self._world.node(broker)
         key = process, topic, broker, anywhere and node is not None and bool(node.moves)
         if key not in self._presence:
             self._presence[key] = self.present(self.of(process, topic), broker, key[-1])
@@ -107,7 +104,7 @@ class RouteTables:
     def present(self, stretches: Sequence[RouteStretch], broker: str, anywhere: bool) -> list[Presence]:
         """The same of these routes."""
         found: list[Presence] = []
-        node, name = self._brokers.get(broker), broker_name(broker)
+        node, name = self._world.node(broker), broker_name(broker)
         moves = node.moves if node is not None else ()
         cuts = sorted((self._world.heard_ms(broker), *(move.from_ms for move in moves)))
         parts = [
@@ -144,12 +141,7 @@ def brokers_of(value: str | Mapping[str, Any] | None) -> Mapping[str, Mapping[st
     return (route or {}).get("brokers") or {}
 
 
-def _when(change: tuple[float, int, str | None]) -> float:
-    return change[0]
-
-
-def _stretches(changes: Sequence[tuple[float, int, str | None]], end_ms: float) -> list[RouteStretch]:
-    ordered = sorted(changes, key=lambda change: change[:2])
+def _stretches(changes: Sequence[tuple[float, str | None]], end_ms: float) -> list[RouteStretch]:
     return [
-        RouteStretch(s, min(e, end_ms), value) for (s, _, value), e in until_next(ordered, end_ms) if s < min(e, end_ms)
+        RouteStretch(s, min(e, end_ms), value) for (s, value), e in until_next(changes, end_ms) if s < min(e, end_ms)
     ]

@@ -159,7 +159,7 @@ class Process(Stops):
     @cached_property
     def lock_ms(self) -> float:
         """How long a look-up waits for its turn."""
-        return float(str(self.world.setting(self.life.node, "lockTimeoutMillis")))
+        return self.world.number(self.life.node, "lockTimeoutMillis")
 
     def round_runs_out_ms(self, from_ms: float, to_ms: float) -> float:
         """How much longer a round of then may take beside a fault: each of its calls looks an address up and runs out,

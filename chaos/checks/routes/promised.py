@@ -25,7 +25,7 @@ from ...topology import broker_name
 from ...verdict import Finding
 from ..findings import Rule, counted, finding, lasting
 from ..record.control import Control, decoded
-from ..record.differences import NOT_JUDGED, the_wrong_one
+from ..record.differences import NOT_JUDGED, route_at, the_wrong_one
 from ..record.known_brokers import MASTER_ID
 from ..record.route_tables import RouteStretch, RouteTables
 from ..tolerance import tolerance
@@ -61,7 +61,8 @@ def tables_agree(control: Control, tables: RouteTables, world: World) -> Iterato
         if measured["over_ms"]:
             at_ms = (s + e) / 2
             wrong_one = the_wrong_one(control, world, topic, (one, other), listed, at_ms)
-            more = {"name_servers": [one, other], "routes": [_held(tables, of, topic, at_ms) for of in (one, other)]}
+            held = [route_at(_stretches(tables, topic, of), at_ms) for of in (one, other)]
+            more = {"name_servers": [one, other], "routes": held}
             more |= {} if wrong_one else {"because": NOT_JUDGED}
             who, whom = (one, other) if wrong_one == one else (other, one)
         yield finding(
@@ -103,10 +104,6 @@ def _unequal(tables: RouteTables, topic: str, one: str, other: str) -> Iterator[
 def _stretches(tables: RouteTables, topic: str, name_server: str) -> list[RouteStretch]:
     processes = sorted(process for process in tables.stretches if process[0] == name_server)
     return [stretch for process in processes for stretch in tables.stretches[process].get(topic, ())]
-
-
-def _held(tables: RouteTables, name_server: str, topic: str, at_ms: float) -> object:
-    return decoded(next((st.value for st in _stretches(tables, topic, name_server) if st.s <= at_ms < st.e), None))
 
 
 # -- a name's master

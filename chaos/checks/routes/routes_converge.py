@@ -128,7 +128,7 @@ def _finding(control: Control, world: World, segment: Segment, seen: Settling, t
         about = worst.about.other, segment.members[0]
     if seen.due is not None and worst is not None and seen.is_out:
         more["name_servers"] = [name for name, _ in reversed(about)]
-        more["routes"] = [route_at(tables, one, seen.due.topic, worst.about.last_ms) for one in reversed(about)]
+        more["routes"] = [route_at(tables.of(one, seen.due.topic), worst.about.last_ms) for one in reversed(about)]
         names, two = [name for name, _ in segment.members], [name for name, _ in about]
         wrong_one = the_wrong_one(control, world, seen.due.topic, two, names, worst.about.last_ms)
         about = about[::-1] if wrong_one == two[1] else about

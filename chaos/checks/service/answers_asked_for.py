@@ -37,22 +37,19 @@ class Answers(Facts):
     unasked: int = 0
     peers: tuple[str, ...] = ()
     """The addresses that such answers came from."""
-    first: tuple[Unasked, ...] = first(FINDINGS_MAX, lambda one: one)
+    first: tuple[Unasked, ...] = first(lambda one: one)
     last: Unasked | None = largest()  # noqa: RUF009
 
 
 def answers(part: Part, _world: World) -> Answers:
     """Counted; a wrong peer's answers are as many as the messages, so only some are looked at."""
-    rows = part.of("unasked_answer")
-    if not len(rows):
-        return Answers(len(part.of(*_OPERATIONS, types=("ok",))))
     unasked = sorted(
         Unasked(row["time_ms"], row["node"], row["address"] or "", value_of(row).get("reason") or "")
-        for row in rows_in(rows)
+        for row in rows_in(part.of("unasked_answer"))
     )
     peers = tuple(sorted({one.address for one in unasked if one.address}))
     answered = len(part.of(*_OPERATIONS, types=("ok",)))
-    return Answers(answered, len(unasked), peers, tuple(unasked[:FINDINGS_MAX]), unasked[-1])
+    return Answers(answered, len(unasked), peers, tuple(unasked[:FINDINGS_MAX]), max(unasked, default=None))
 
 
 ANSWERS = Reading(Together.ROW, (*_OPERATIONS, "unasked_answer"), ("type", "address", "value"), answers)

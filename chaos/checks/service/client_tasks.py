@@ -64,7 +64,7 @@ class ClientTasks(Tasks):
                 undone, before.began_ms, before.ended_ms
             )
             if self.timers.profile is Profile.V5_X and not is_balanced:
-                wait_ms, symbol = float(str(self.world.setting(self.life.node, "minInterval"))), "minInterval"
+                wait_ms, symbol = self.world.number(self.life.node, "minInterval"), "minInterval"
             act = self.wait(before.ended_ms, run.began_ms, wait_ms, symbol)
             yield act._replace(earliest_ms=None) if woken else act
         ended_ms = rounds[-1].ended_ms if rounds else self.start_ms

@@ -144,7 +144,6 @@ CHECK = Check(
     readings=(EFFECTS, SLOTS),
     judge=judge,
     tells=lambda measured: _told(measured),
-    never_invalid=True,
     joins_for=("not_done",),
 )
 

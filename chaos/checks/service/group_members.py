@@ -167,7 +167,7 @@ class Members(Process):
         """
         near_ms = self.timers.delivery_ms
         from_ms, to_ms = max(at_ms - self.timers.H_ms - near_ms, self.start_ms), at_ms - near_ms
-        heard = self._heard.get(broker, ())
+        heard = self.at_brokers("client_heartbeat").get(broker, ())
         number = bisect_right(heard, to_ms) - 1
         since_ms = at_ms if heard_now else heard[number] if number >= 0 else -math.inf
         if since_ms < from_ms - 1.0 - (self.timers.clocks_ms or 0.0):
@@ -184,6 +184,7 @@ class Members(Process):
         handled no heartbeat, and the client had none that failed there. A round that meets another one leaves it to
         that one, which may have reached the broker before, and may wait for each broker that hangs, and for each that a
         slow link answers late."""
+        heard = self.at_brokers("client_heartbeat")
         for kind, named_ms, began_ms, ended_ms in rounds:
             from_ms, until_ms = self._with_waits(began_ms, ended_ms)
             until_ms += self.timers.delivery_ms
@@ -196,7 +197,7 @@ class Members(Process):
                 blind = (of for of in self.world.blind if broker in of.nodes)
                 if any(of.from_ms <= until_ms and from_ms <= of.to_ms for of in blind):
                     continue  # nobody knows what it handled
-                ends = [self._heard.get(broker, ()), self._failed.get(broker, ())]
+                ends = [heard.get(broker, ()), self._failed.get(broker, ())]
                 reached = any(self.within(at_ms, from_ms, until_ms) for at_ms in ends)
                 if not reached and ended_ms - began_ms >= min(self.timers.C_ms, self.timers.A_ms):
                     # a call is given up while its dial is under way
@@ -232,9 +233,9 @@ class Members(Process):
     def _is_under_way(self, began_ms: float, at_ms: float) -> bool:
         """Whether a round that began then may not have been over: a broker had not handled its heartbeat, or the
         rebalance that made it, and waits for the answers, too, went on."""
-        brokers = self._routed(at_ms, at_ms)
+        brokers, heard = self._routed(at_ms, at_ms), self.at_brokers("client_heartbeat")
         waits = any(run.began_ms <= began_ms and at_ms < run.ended_ms for run in self.runs_of(REBALANCE))
-        return waits or any(not self.within(self._heard.get(broker, ()), began_ms, at_ms) for broker in brokers)
+        return waits or any(not self.within(heard.get(broker, ()), began_ms, at_ms) for broker in brokers)
 
     def _with_waits(self, from_ms: float, until_ms: float) -> tuple[float, float]:
         """That time, and the calls that ran out one behind the other as it began and ended."""
@@ -254,11 +255,6 @@ class Members(Process):
         named = {address for address, (since_ms, end_ms) in spans if since_ms <= from_ms and to_ms < end_ms}
         owners = ((address, self.world.owners.get(address, "")) for address in named)
         return {node for address, node in owners if node in ours and self.world.address_at(node, from_ms) == address}
-
-    @cached_property
-    def _heard(self) -> Mapping[str, Sequence[float]]:
-        """When each broker of ours handled a heartbeat of this node."""
-        return self.at_brokers("client_heartbeat")
 
     @cached_property
     def _opened(self) -> Mapping[str, Sequence[float]]:

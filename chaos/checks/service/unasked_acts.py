@@ -129,9 +129,6 @@ class Unasked(Process):
         first = bisect_left(polls, call.ended_ms - near_ms, key=lambda run: run.ended_ms)
         return range(first, bisect_right(polls, call.began_ms + near_ms, key=lambda run: run.began_ms))
 
-    def _is_polled(self, call: Run) -> bool:
-        return bool(self._polls_of(call))
-
     def _dropped(self) -> Iterator[Finding]:
         """Of each topic that it had a route of when a NameServer answered code 17: whether it asked for the topic
         between its polls before a NameServer answered with a route. A look-up waits lockTimeoutMillis for its turn."""
@@ -142,7 +139,7 @@ class Unasked(Process):
         for call in self._asked:
             topic = call.row.topic or ""
             none_ms = since.get(topic, math.inf)
-            if none_ms + wait_ms <= call.began_ms and not self._is_polled(call) and self._has(topic, call.began_ms):
+            if none_ms + wait_ms <= call.began_ms and not self._polls_of(call) and self._has(topic, call.began_ms):
                 out[topic] = out.get(topic, (none_ms, 0.0))[0], call.ended_ms
             if call.row.code == ResponseCode.SUCCESS:
                 since.pop(topic, None)
@@ -253,7 +250,7 @@ class Unasked(Process):
         """Channels to brokers that this client closed as idle; wrong are those on which a heartbeat had come, or which
         it had opened, within the time that a channel may be idle."""
         near_ms, opened = self.timers.delivery_ms, dict[str, float]()
-        idle_ms = 1000.0 * float(str(self.world.setting(self.life.node, "clientChannelMaxIdleTimeSeconds")))
+        idle_ms = 1000.0 * self.world.number(self.life.node, "clientChannelMaxIdleTimeSeconds")
         for run in self.rows("channel"):
             address, at_ms = run.row.address or "", run.ended_ms
             broker = self.world.owners.get(address, "")

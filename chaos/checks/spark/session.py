@@ -18,24 +18,18 @@ from pyspark.java_gateway import java_import, launch_gateway
 from pyspark.sql import SparkSession
 
 from ....actors.processes import Reaper, sweep, temporary_folder
+from ....actors.ray_host import environment
 from ...errors import HarnessError
 from ...machine import require_java
 from .settings import class_options, conf_of, is_local
 
 
-def session(
-    master: str | None = None,
-    *,
-    log_file: Path | None = None,
-    large: bool = False,
-    options: Sequence[str] | None = None,
-) -> SparkSession:
+def session(master: str | None = None, *, large: bool = False, options: Sequence[str] | None = None) -> SparkSession:
     """The session of this process, started when there is none (about 5 s). HarnessError when Java is missing.
 
     `master` is a Spark cluster's URL; None is two threads of this process, which open no port but on 127.0.0.1.
-    `log_file` gets what the JVM prints; None is nowhere. `large`: it is started for more than SMALL_BYTES of history.
-    `options`: more of the JVM's; None: those of the class archive, for a small history. It has the priority of the
-    thread that calls this.
+    `large`: it is started for more than SMALL_BYTES of history. `options`: more of the JVM's; None: those of the class
+    archive, for a small history. It has the priority of the thread that calls this.
     """
     require_java()
     running = SparkSession.getActiveSession()
@@ -48,26 +42,17 @@ def session(
         options = class_options() if is_local(master) and not large else ()
     said_options = " ".join(f'"{option}"' for option in (*options, *_own_options(temporary)))
     conf.set("spark.driver.extraJavaOptions", f"{conf.get('spark.driver.extraJavaOptions')} {said_options}")
-    surroundings = _surroundings(conf)
-    before = {name: os.environ.get(name) for name in surroundings}
-    os.environ.update(surroundings)
     try:
-        with open(log_file or os.devnull, "ab") as said:
-            gateway = launch_gateway(conf, popen_kwargs={"stdout": said, "stderr": said})
-        # Named here it is found at once; PySpark's own wildcards let the JVM look through all jars at each mention.
-        java_import(gateway.jvm, "org.apache.spark.api.python.PythonUtils")
-        if not _has_name():
-            _give_name(gateway.jvm)
-        return SparkSession(SparkContext(conf=conf, gateway=gateway))
+        with environment(_surroundings(conf)), open(os.devnull, "ab") as nowhere:
+            gateway = launch_gateway(conf, popen_kwargs={"stdout": nowhere, "stderr": nowhere})
+            # Named here it is found at once; PySpark's own wildcards let the JVM look through all jars at each mention.
+            java_import(gateway.jvm, "org.apache.spark.api.python.PythonUtils")
+            if not _has_name():
+                _give_name(gateway.jvm)
+            return SparkSession(SparkContext(conf=conf, gateway=gateway))
     except Exception as exc:
         _remove_temporary()
         raise HarnessError(f"Spark did not start: {_why(exc)}") from exc
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
 
 
 def quieten_py4j() -> None:

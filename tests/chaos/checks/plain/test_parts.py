@@ -13,6 +13,7 @@ from nemesrv.chaos.checks.plain.part import Part, Together, codes, least_of
 from nemesrv.chaos.checks.plain.verdicts import in_memory, verdicts_of
 from nemesrv.chaos.history.rows import to_table
 from nemesrv.chaos.history.schema import arrow_schema
+from nemesrv.chaos.verdict import FINDINGS_MAX
 from tests import generate
 from tests.chaos.builder import said
 from tests.chaos.parts import InParts
@@ -52,10 +53,9 @@ def test_the_least_of_each_code_is_not_a_number_where_there_is_none() -> None:
 
 @dataclass(frozen=True)
 class Few(Facts):
-    numbers: tuple[int, ...] = first(3, lambda number: number)
+    numbers: tuple[int, ...] = first(lambda number: number)
 
 
 def test_of_many_rows_the_first_stay_whatever_the_order_of_the_parts() -> None:
-    parts = [Few((5, 7, 9)), Few((1, 8)), Few(), Few((6,))]
-    assert parts[0].plus(parts[1]).plus(parts[2]).plus(parts[3]) == Few((1, 5, 6))
-    assert parts[3].plus(parts[2]).plus(parts[1]).plus(parts[0]) == Few((1, 5, 6))
+    parts = [Few(tuple(range(start, 2 * FINDINGS_MAX, 4))) for start in range(4)]
+    assert Few.total(parts) == Few.total(parts[::-1]) == Few(tuple(range(FINDINGS_MAX)))
