@@ -149,14 +149,17 @@ def _of_all(
     rule: Rule, clients: Mapping[str, Sequence[Watched]], profile: RuleProfile | None, why: str | None
 ) -> RuleVerdict:
     """Return the worst client's verdict, with the results of all clients of the program. `why` says why the rule's
-    situation was left out. A client that was in none of the situations has no verdict if they disturb one NameServer
-    only, which another client used; else the rule is UNKNOWN for this client."""
-    run = [one for of in clients.values() for one in of if one.situation in rule.situations]
-    of_all = dict.fromkeys((one.situation, one.number) for one in run if not fails_chosen(one.situation))
-    otherwise: Measured = LeftOut(why=why or f"{OF_ANOTHER if run else 'not run: '}{', '.join(rule.situations)}")
-    if of_all and not why:
-        names = ", ".join(dict.fromkeys(situation for situation, _ in of_all))
-        otherwise = Measured.undecided(f"too little was seen of this client in {names}", len(of_all))
+    situation was left out. For a client that was in none of the situations the rule is left out, because another client
+    used the NameServer that failed, or the client waited for what was disturbed. Where nothing is disturbed, every
+    client must be seen, and the rule is UNKNOWN."""
+    run = dict.fromkeys(one.situation for of in clients.values() for one in of if one.situation in rule.situations)
+    of_all = [situation for situation in run if not fails_chosen(situation)]
+    unseen = f"{_UNSEEN}{', '.join(of_all)}"
+    otherwise: Measured = LeftOut(why=why or (unseen if of_all else f"{OF_ANOTHER}{', '.join(run)}"))
+    if not why and not run:
+        otherwise = LeftOut(why=f"not run: {', '.join(rule.situations)}")
+    elif not why and any(not SITUATIONS[situation].steps for situation in of_all):
+        otherwise = Measured.undecided(unseen, len(of_all))
     found = {name: _judge(rule, watched, profile, otherwise) for name, watched in clients.items()}
     if len(found) == 1:
         return next(iter(found.values()))
@@ -180,11 +183,14 @@ def asked_for(
     ]
 
 
+_UNSEEN = "too little was seen of this client in "
+
+
 def _badness(found: RuleVerdict) -> int:
     """Sort key for verdicts, worst first. Clients that never met the situation come last, behind those that met it and
     do not do what the rule measures."""
     if isinstance(found.measured, LeftOut):
-        return 6 if found.measured.why.startswith(OF_ANOTHER) else 4
+        return 6 if found.measured.why.startswith((OF_ANOTHER, _UNSEEN)) else 4
     if found.measured.value is None and not found.measured.count:
         return 5
     return [Validity.INVALID, Validity.UNKNOWN, Validity.VALID, None].index(found.verdict)
