@@ -10,6 +10,9 @@ from ..verdict import EXAMPLES_MAX, Example, Finding, Validity, Verdict
 from ..verdict import NEVER as NEVER
 from .tolerance import Tolerance
 
+_SHOWN = 60
+"""So many rows of a table in `measured` are kept."""
+
 
 class Rule(NamedTuple):
     """The rule that a finding was compared with: the rule in words (`row`), and its time limits, if it has any."""
@@ -217,6 +220,16 @@ def _says(finding: Finding) -> str:
         return f"allowed: {finding.formula} ({finding.row})"
     comes_from = "; ".join(part for part in (finding.formula, finding.row) if part not in ("", NEVER))
     return f"{finding.example.against_bound} ({comes_from})"
+
+
+def leavings(peer: str, left: Iterable[tuple[str, str, str, float, Window]]) -> list[dict[str, Any]]:
+    """Return which client stopped using which lost peer, lost by which fault, how long after the loss, and the time
+    limit, as an entry of `measured`; the latest first. `peer` is the column of the peer's name."""
+    rows: list[dict[str, Any]] = [
+        {"client": client, peer: name, "fault_id": by, "after_ms": rounded(ms), "bound_ms": rounded(window.latest_ms)}
+        for client, name, by, ms, window in left
+    ]
+    return sorted(rows, key=lambda row: -row["after_ms"])[:_SHOWN]
 
 
 def wrongs(findings: Iterable[Finding]) -> dict[str, int]:

@@ -17,14 +17,13 @@ from ...oracle.lost_brokers import Absence, absences, too_short
 from ...oracle.world import World
 from ...verdict import Finding, Validity, Verdict
 from ..check import Check, Group, Needs, Section
-from ..findings import counted, finding, need_not_leave, rounded, verdict_of
+from ..findings import counted, finding, leavings, need_not_leave, verdict_of
 from ..plain.broker_uses import broker_uses
 from ..plain.part import Gathering
 from ..record.broker_uses import BrokerUses, Key, Uses, departures, key_of
 from ..tolerance import Tolerance, tolerance
 
 NAME = "dead_brokers_avoided"
-_SHOWN = 60
 
 
 def judged_absences(world: World, gone: Iterable[Absence]) -> list[Absence]:
@@ -58,11 +57,15 @@ def judge(facts: BrokerUses, world: World) -> Verdict:
     nothing = Uses()
     seen = [(absence, facts.of.get(key_of(absence), nothing)) for absence in found]
     findings = [_finding(a, tolerance(world.timers, uses.lag_ms, a.window.timers), uses) for a, uses in seen]
-    lasts = [(a, finding.measured_ms) for (a, _), finding in zip(seen, findings, strict=True) if not a.address]
+    lasts = [
+        (absence.client, absence.broker, absence.fault_id, finding.measured_ms, absence.window)
+        for (absence, _), finding in zip(seen, findings, strict=True)
+        if not absence.address and finding.measured_ms is not None
+    ]
     verdict = verdict_of(
         NAME,
         findings,
-        measured={"promised": promised, "last_use": _last_uses(lasts)},
+        measured={"promised": promised, "last_use": leavings("broker_name", lasts)},
         nothing="no client sent or pulled after its time limit for a lost broker",
         noun="clients used a lost broker after the time limit",
     )
@@ -126,19 +129,3 @@ def _finding(absence: Absence, tolerance_: Tolerance, uses: Uses) -> Finding:
         times={"lost": absence.start_ms},
         more=more,
     )
-
-
-def _last_uses(lasts: Sequence[tuple[Absence, float | None]]) -> list[dict[str, Any]]:
-    """When each client used the lost broker last, counted from its loss; the latest first."""
-    rows: list[dict[str, Any]] = [
-        {
-            "client": absence.client,
-            "broker_name": absence.broker,
-            "fault_id": absence.fault_id,
-            "after_ms": rounded(after_ms),
-            "bound_ms": rounded(absence.window.latest_ms),
-        }
-        for absence, after_ms in lasts
-        if after_ms is not None
-    ]
-    return sorted(rows, key=lambda row: -row["after_ms"])[:_SHOWN]

@@ -12,7 +12,7 @@ it may, is name_server_selection's, which looks at no fault.
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...oracle.intervals import grouped, until_next
@@ -20,11 +20,10 @@ from ...oracle.lost_name_servers import NameServerLoss, clients_that_stay, name_
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
-from ..findings import finding, need_not_leave, rounded, verdict_of
+from ..findings import finding, leavings, need_not_leave, verdict_of
 from ..record.control import Control, Row
 
 NAME = "dead_name_servers_left"
-_SHOWN = 60
 
 
 class _Visit(NamedTuple):
@@ -54,7 +53,16 @@ def judge(control: Control, world: World) -> Verdict:
     chosen = [(loss, seen) for loss, seen in _seen(control, found) if seen.visits]
     judged = [(e, seen) for e, seen in chosen if seen.asked or any(visit.left_ms < e.end_ms for visit in seen.visits)]
     findings = [_finding(loss, seen, control, world) for loss, seen in judged]
-    measured = {"left": _left(judged), "calls_failed": max((seen.failed for _, seen in judged), default=0)}
+    left = [
+        (loss.client, loss.name_server, loss.fault_id, visit.left_ms - loss.start_ms, loss.window)
+        for loss, seen in judged
+        for visit in seen.visits
+        if visit.chosen_ms <= loss.start_ms and visit.left_ms < loss.end_ms
+    ]
+    measured = {
+        "left": leavings("name_server", left),
+        "calls_failed": max((seen.failed for _, seen in judged), default=0),
+    }
     measured |= {"may_stay": stay} if stay else {}
     return verdict_of(
         NAME,
@@ -166,20 +174,3 @@ def _finding(loss: NameServerLoss, seen: _Seen, control: Control, world: World) 
         times={"lost": loss.start_ms, "back": loss.end_ms},
         more={"calls_failed": seen.failed},
     )
-
-
-def _left(found: Iterable[tuple[NameServerLoss, _Seen]]) -> list[dict[str, Any]]:
-    """How long each client that was on a lost NameServer took to leave it; the longest first."""
-    rows: list[dict[str, Any]] = [
-        {
-            "client": loss.client,
-            "name_server": loss.name_server,
-            "fault_id": loss.fault_id,
-            "after_ms": rounded(visit.left_ms - loss.start_ms),
-            "bound_ms": rounded(loss.window.latest_ms),
-        }
-        for loss, seen in found
-        for visit in seen.visits
-        if visit.chosen_ms <= loss.start_ms and visit.left_ms < loss.end_ms
-    ]
-    return sorted(rows, key=lambda row: -row["after_ms"])[:_SHOWN]

@@ -68,9 +68,8 @@ class Demands:
                     continue
                 late = first.from_ms > o.from_ms
                 at_ms, window = (first.at_ms, first.window) if late else (o.at_ms, own)
-                yield from self._but_deleted(
-                    o.name_server, Due(topic, max(from_ms, first.from_ms), to_ms, at_ms, window)
-                )
+                due = Due(topic, max(from_ms, first.from_ms), to_ms, at_ms, window)
+                yield from self._but_deleted(o.name_server, due)
 
     def _of_elected(self, o: Obligation) -> Iterator[Due]:
         """Where brokers elect their master each is in the route of each topic that any of them brought as master."""

@@ -81,9 +81,7 @@ class Received:
         """Whether a broker registered at a NameServer that is on no list of it; if so, the broker is to blame for what
         the table has."""
         return not self._world.lists(broker, name_server) and any(
-            one.f == REGISTERED and one.name == broker_name(broker)
-            for life in self._world.lives_of(name_server)
-            for one in self.requests(life)
+            True for _ in self._registrations(broker, name_server)
         )
 
     def was_registered(self, broker: str, name_server: str, from_ms: float, to_ms: float) -> bool:
@@ -91,12 +89,14 @@ class Received:
         end: what it read then, it took in."""
         until_ms = to_ms - self._world.timers_of(name_server).delivery_ms
         return any(
-            (one.f, one.name) == (REGISTERED, broker_name(broker))
-            and from_ms <= one.at_ms < until_ms
-            and one.address == self._world.address_at(broker, one.at_ms)
-            for life in self._world.lives_of(name_server)
-            for one in self.requests(life)
+            from_ms <= one.at_ms < until_ms and one.address == self._world.address_at(broker, one.at_ms)
+            for one in self._registrations(broker, name_server)
         )
+
+    def _registrations(self, broker: str, name_server: str) -> Iterator[Request]:
+        """Those of the broker's name that any process of the NameServer read."""
+        read = (one for life in self._world.lives_of(name_server) for one in self.requests(life))
+        return (one for one in read if (one.f, one.name) == (REGISTERED, broker_name(broker)))
 
     @once
     def _read(self, life: Life) -> RoutesRead:

@@ -60,10 +60,8 @@ class ClientTasks(Tasks):
         for before, run in pairwise(rounds):
             woken = (run.row.decoded or {}).get("woken", False)
             wait_ms, symbol = self.timers.Qr_ms, "Qr"
-            is_balanced = before.value.get("balanced", True) and not self.within(
-                undone, before.began_ms, before.ended_ms
-            )
-            if self.timers.profile is Profile.V5_X and not is_balanced:
+            is_undone = self.within(undone, before.began_ms, before.ended_ms)
+            if self.timers.profile is Profile.V5_X and (is_undone or not before.value.get("balanced", True)):
                 wait_ms, symbol = self.world.number(self.life.node, "minInterval"), "minInterval"
             act = self.wait(before.ended_ms, run.began_ms, wait_ms, symbol)
             yield act._replace(earliest_ms=None) if woken else act

@@ -286,12 +286,11 @@ class Unasked(Process):
         near_ms = self.timers.delivery_ms + (self.timers.clocks_ms or 0.0)
         for broker, times in self.at_brokers("client_heartbeat").items():
             own = sorted(at_ms for at_ms in times if self.life.start_ms <= at_ms < self.end_ms)
-            names = max(
-                (len(named.get(at, ())) for at, owner in self.world.owners.items() if owner == broker), default=1
-            )
+            addresses = (at for at, owner in self.world.owners.items() if owner == broker)
+            names = max([1, *(len(named.get(at, ())) for at in addresses)])
             for number, at_ms in enumerate(own, 1):
                 rounds = bisect_right(begun, at_ms + near_ms) + unsaid
-                yield Done(at_ms, number <= rounds * max(names, 1), broker)
+                yield Done(at_ms, number <= rounds * names, broker)
 
     def _at_slaves(self) -> Iterator[Done]:
         """Heartbeats that brokers say they had; wrong are those at slaves that no route named as master."""
