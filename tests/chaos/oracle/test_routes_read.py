@@ -107,15 +107,21 @@ def test_what_was_read_makes_the_same_routes_as_the_name_servers_own_table(profi
             assert read == table, f"{topic} after step {step}"
 
 
-def test_an_unregistration_of_what_is_not_there_takes_out_no_later_registration() -> None:
+SAID = {"version": [0, 0, 1], "topics": {"orders": [4, 4, 6, 0], "more": [4, 4, 6, 0]}, "cluster": "eu"}
+
+
+def read_by_5x() -> RoutesRead:
     _, world = cluster(1, ("broker-a",), profile="5.x").end(60).facts()
-    made = RoutesRead(world, world.lives_of("ns-0")[0])
-    said = {"version": [0, 0, 1], "topics": {"orders": [4, 4, 6, 0], "more": [4, 4, 6, 0]}, "cluster": "eu"}
+    return RoutesRead(world, world.lives_of("ns-0")[0])
+
+
+def test_an_unregistration_of_what_is_not_there_takes_out_no_later_registration() -> None:
+    made = read_by_5x()
     of: dict[str, Any] = {"name": "broker-a", "address": address_of("broker-a")}
     for at_s, f, channel in ((1, "REGISTER_BROKER", "1"), (20, "ended", "1"), (20, "dropped", "")):
-        made.take(Request(at_s * 1000, f, channel, said=said, **of))
+        made.take(Request(at_s * 1000, f, channel, said=SAID, **of))
     made.take(Request(30_000, "UNREGISTER_BROKER", "2", **of))
-    made.take(Request(30_002, "REGISTER_BROKER", "3", said=said, **of))
+    made.take(Request(30_002, "REGISTER_BROKER", "3", said=SAID, **of))
     made.take(Request(40_000, "BROKER_HEARTBEAT", "3", **of))
     assert [(at_ms, route is not None) for at_ms, route in made.shown["orders"]] == [
         (1_000, True),
@@ -126,12 +132,10 @@ def test_an_unregistration_of_what_is_not_there_takes_out_no_later_registration(
 
 def test_whether_a_channel_ends_before_another_name_at_its_address_is_taken_out_nobody_knows() -> None:
     """Of 5.x, where another thread takes out who unregistered (random seed 1677651)."""
-    _, world = cluster(1, ("broker-a",), profile="5.x").end(60).facts()
-    made = RoutesRead(world, world.lives_of("ns-0")[0])
-    said = {"version": [0, 0, 1], "topics": {"orders": [4, 4, 6, 0], "more": [4, 4, 6, 0]}, "cluster": "eu"}
-    at: dict[str, Any] = {"address": "10.9.9.9:1", "said": said}
+    made = read_by_5x()
+    at: dict[str, Any] = {"address": "10.9.9.9:1", "said": SAID}
     made.take(Request(1_000, "REGISTER_BROKER", "1", name="broker-y", **at))
-    made.take(Request(1_500, "REGISTER_BROKER", "4", name="broker-y", address="10.8.8.8:1", said=said))
+    made.take(Request(1_500, "REGISTER_BROKER", "4", name="broker-y", address="10.8.8.8:1", said=SAID))
     made.take(Request(2_000, "REGISTER_BROKER", "2", name="broker-x", **at))
     made.take(Request(3_000, "UNREGISTER_BROKER", "3", name="broker-y", **at))
     made.take(Request(3_000.5, "ended", "2", reason="closed"))

@@ -131,6 +131,15 @@ def test_a_dead_consumers_pull_is_not_what_a_late_message_waited_for() -> None:
     assert example.more["because"] == "consumer-0 did not ask for the message"
 
 
+def delayed(builder: HistoryBuilder, received_s: float | None) -> HistoryBuilder:
+    """A message of level 2 (5 s) is sent at 100 s, and received then, or never."""
+    about = {"msg_key": "k-1", **AT}
+    builder.at(100).event("producer-0", "send", type="ok", op_id="o-1", f="2", **about)
+    if received_s is not None:
+        builder.at(received_s).event("consumer-0", "receive", op_id="take-0", offset=1, **about)
+    return builder
+
+
 @pytest.mark.parametrize(
     ("received_s", "found"),
     [
@@ -142,20 +151,15 @@ def test_a_dead_consumers_pull_is_not_what_a_late_message_waited_for() -> None:
     ],
 )
 def test_a_delayed_message_comes_when_its_delay_is_over(received_s: float | None, found: str | None) -> None:
-    builder = story()
-    delayed = {"msg_key": "k-1", "f": "2", **AT}
-    builder.at(100).event("producer-0", "send", type="ok", op_id="o-1", **delayed)
-    if received_s is not None:
-        builder.at(received_s).event("consumer-0", "receive", op_id="take-0", offset=1, **delayed | {"f": None})
-    judged = verdict(builder)
+    judged = verdict(delayed(story(), received_s))
     assert (judged.examined, kinds(judged)) == (1, [found] if found else [])
 
 
 @pytest.mark.parametrize(("digest", "found"), [(7, []), (8, ["not as it was sent"])])
 def test_a_delayed_message_is_delivered_as_it_was_sent(digest: int, found: list[str]) -> None:
-    delayed = {"msg_key": "k-1", "f": "2", "digest": 7, **AT}
-    builder = story().at(100).event("producer-0", "send", type="ok", op_id="o-1", **delayed)
-    of = delayed | {"f": None, "digest": digest}
+    about = {"msg_key": "k-1", "f": "2", "digest": 7, **AT}
+    builder = story().at(100).event("producer-0", "send", type="ok", op_id="o-1", **about)
+    of = about | {"f": None, "digest": digest}
     assert kinds(verdict(builder.at(106).event("consumer-0", "receive", op_id="take-0", offset=1, **of))) == found
 
 
@@ -173,17 +177,12 @@ def test_a_level_of_delayed_messages_tries_again_each_10_s_while_the_disk_is_ful
     for at_s, do in ((103, "fill_disk"), (120, "free_disk")):
         row = {"source": "broker-a", "f": do, "fault_id": do, "value": {"asked_ms": 1000.0 * at_s}}
         builder.at(at_s).event("harness", "disk", **row)
-    delayed = {"msg_key": "k-1", "f": "2", **AT}
-    builder.at(100).event("producer-0", "send", type="ok", op_id="o-1", **delayed)
-    if received_s is not None:
-        builder.at(received_s).event("consumer-0", "receive", op_id="take-0", offset=1, **delayed | {"f": None})
-    assert kinds(verdict(builder)) == ([found] if found else [])
+    assert kinds(verdict(delayed(builder, received_s))) == ([found] if found else [])
 
 
 def test_nobody_says_when_a_broker_of_a_wrong_clock_delivers_a_delayed_message() -> None:
-    delayed = {"msg_key": "k-1", "f": "2", **AT}
     builder = story().at(20).event("harness", "clock", source="broker-a", value={"step_ms": 5000.0})
-    assert not verdict(builder.at(100).event("producer-0", "send", type="ok", op_id="o-1", **delayed)).examined
+    assert not verdict(delayed(builder, None)).examined
 
 
 def test_a_message_is_late_by_no_more_than_three_timers_fired_late() -> None:

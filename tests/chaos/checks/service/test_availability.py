@@ -236,15 +236,19 @@ def test_who_leaves_look_ups_unanswered_is_guilty_and_not_who_asked() -> None:
     assert (found.who, found.more["holder"]) == ("prober", "ns-0")
 
 
+def tried(builder: HistoryBuilder, type_: str = "fail", **where: Any) -> list[str]:
+    """Who is guilty when each send from 300 s on succeeds only after a try at broker-a."""
+    for second in range(300, 400):
+        about = {"broker_name": "broker-a", **where}
+        builder.at(second).event("producer-0", "send_attempt", type=type_, duration_ms=1, **about)
+        builder.at(second + 0.1).event("producer-0", "send", type="ok", duration_ms=100)
+    return [example.who for example in builder.end(400).judged(CHECK).examples]
+
+
 @pytest.mark.parametrize(("address", "expected"), [("10.8.8.8:10911", ["broker-a"]), (address_of("broker-a"), [])])
 def test_a_broker_that_has_moved_is_not_asked_why_tries_failed_where_it_was(address: str, expected: list[str]) -> None:
     builder = cluster(clients=("producer-0",), workload=WORKLOAD)
-    builder.at(20).moved("broker-a", "10.8.8.8:10911")
-    for second in range(300, 400):
-        where = {"broker_name": "broker-a", "address": address}
-        builder.at(second).event("producer-0", "send_attempt", type="fail", duration_ms=1, **where)
-        builder.at(second + 0.1).event("producer-0", "send", type="ok", duration_ms=100)
-    assert [example.who for example in builder.end(400).judged(CHECK).examples] == expected
+    assert tried(builder.at(20).moved("broker-a", "10.8.8.8:10911"), address=address) == expected
 
 
 @pytest.mark.parametrize(("address", "expected"), [("10.9.9.9:10911", []), (address_of("broker-a"), ["broker-a"])])
@@ -255,11 +259,7 @@ def test_a_broker_is_not_asked_why_tries_failed_at_an_address_that_somebody_regi
     about = {"type": "ok", "fault_id": "register-1", "target": "ns-0", "broker_name": "broker-a", "broker_id": 0}
     said = {"address": "10.9.9.9:10911", "topics": {"orders": 4}}
     builder.at(20).event("admin", "admin", f="register", address=said["address"], duration_ms=5, value=said, **about)
-    for second in range(300, 400):
-        where = {"broker_name": "broker-a", "address": address}
-        builder.at(second).event("producer-0", "send_attempt", type="fail", duration_ms=1, **where)
-        builder.at(second + 0.1).event("producer-0", "send", type="ok", duration_ms=100)
-    assert [example.who for example in builder.end(400).judged(CHECK).examples] == expected
+    assert tried(builder, address=address) == expected
 
 
 @pytest.mark.parametrize(("queue_id", "code", "expected"), [(7, 1, []), (7, 29, []), (3, 29, ["broker-a"])])
@@ -267,11 +267,7 @@ def test_a_broker_may_refuse_a_send_at_a_queue_that_the_topic_has_not(
     queue_id: int, code: int, expected: list[str]
 ) -> None:
     builder = cluster(clients=("producer-0",), workload=WORKLOAD)
-    for second in range(300, 400):
-        where = {"broker_name": "broker-a", "address": address_of("broker-a"), "queue_id": queue_id, "code": code}
-        builder.at(second).event("producer-0", "send_attempt", type="info", duration_ms=1, **where)
-        builder.at(second + 0.1).event("producer-0", "send", type="ok", duration_ms=100)
-    assert [example.who for example in builder.end(400).judged(CHECK).examples] == expected
+    assert tried(builder, "info", address=address_of("broker-a"), queue_id=queue_id, code=code) == expected
 
 
 @pytest.mark.parametrize(("cap_ms", "expected"), [(-1, Validity.INVALID), (500, Validity.VALID)])
