@@ -123,7 +123,10 @@ class BrokerTasks(Tasks):
             yield from of_done(about, "closes channels of time-outs", row, self._after_time_outs(server, every))
 
     def _is_own(self, row: Row) -> bool:
-        return self.world.owners.get(row.address or "") == self.life.node
+        """Whether the registration may be this node's: nobody was making one by hand of the same address."""
+        acts = (a for a in self.world.acts if a.f == "register" and (a.node, a.address) == (row.node, row.address))
+        is_by_hand = any(a.began_ms - self._near_ms <= row.time_ms <= a.ended_ms + self._near_ms for a in acts)
+        return self.world.owners.get(row.address or "") == self.life.node and not is_by_hand
 
     def _once(self, server: str, of: Sequence[Row], every: Sequence[Row]) -> Iterator[Done]:
         """Each is wrong behind which the NameServer has read more than the broker has begun. What is under way when a
