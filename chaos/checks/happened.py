@@ -144,8 +144,8 @@ _BROKER: Mapping[str, str] = {
     "refuses with its code": "refused {requests} of topic {topic} with another code than RocketMQ's brokers",
     "takes messages for its queues": "refused sends to queues that topic {topic} had at {a_broker}",
     "waits for a slave that is there": "answered sends with code 12 (FLUSH_SLAVE_TIMEOUT), though no slave ran",
-    "waits for its slaves": "(SYNC_MASTER) answered sends with SEND_OK sooner than a slave can have the message, or "
-    "with code 12 (FLUSH_SLAVE_TIMEOUT) sooner than syncFlushTimeout",
+    "acknowledges what a slave has": "(SYNC_MASTER) answered sends with SEND_OK before a slave can have the message",
+    "waits for its slaves": "answered sends with code 12 (FLUSH_SLAVE_TIMEOUT) before syncFlushTimeout (5 s) was over",
     "takes what it is sent": "refused sends with code 14 (SERVICE_NOT_AVAILABLE), though {a_broker} was a master",
     "refuses messages while its disk is full": "stored messages though the disk of {a_broker} was full",
     "comes back": "had topic {topic} again after somebody had deleted {topic} by hand (action {action})",

@@ -347,7 +347,9 @@ def _not_by_pulls(
     if any(act.f == "switch" for act in world.acts):
         return
     held, masters = _worked(by_holding, part.control), {one.name for one in world.ours("broker")}
-    masters -= {name for name in masters if elects(world, name)}
+    # Whom somebody registers by hand may be a slave in its consumers' routes.
+    by_hand = {world.owners.get(act.address) for act in world.acts if act.f == "register"}
+    masters -= {name for name in masters if elects(world, name) or name in by_hand}
     pulls, late_ms = part.of("pull", types=("ok",)), world.timers.clocks_ms or 0.0
     for place, of_place in commits.items():
         last: dict[tuple[str, int], Row] = {}

@@ -46,7 +46,7 @@ from .part import Part, Reading, Together, began_ms, floats, is_one_of
 SENDS, PULLS, TO_A_MASTER, WITHOUT_SLAVE = "sends", "pulls", "sends to a master", "sends without a slave"
 TO_A_FULL_DISK = "sends to a full disk"
 TO_ITS_QUEUES = "sends to its queues"
-TOO_SOON = "sends answered too soon"
+ACKNOWLEDGED, GIVEN_UP = "sends acknowledged too soon", "sends given up too soon"
 CODES_OF_SENDS, CODES_OF_PULLS = "codes of refused sends", "codes of refused pulls"
 _WRONG_CODES = {
     TO_A_MASTER: (ResponseCode.SERVICE_NOT_AVAILABLE,),
@@ -71,8 +71,8 @@ class Refusal(NamedTuple):
     stretch: Stretch
     to_queue: float = math.inf
     codes: frozenset[ResponseCode] = frozenset()
-    """CODES_OF_SENDS, CODES_OF_PULLS: the codes with which the broker may refuse. TOO_SOON: the codes with which the
-    broker must not answer sooner than `least_ms`."""
+    """CODES_OF_SENDS, CODES_OF_PULLS: the codes with which the broker may refuse. ACKNOWLEDGED, GIVEN_UP: the code with
+    which the broker must not answer sooner than `least_ms`."""
     least_ms: float = 0.0
 
 
@@ -117,7 +117,8 @@ def _refusals(control: Control, world: World) -> Iterator[Refusal]:
         of_sends = broker.name, tuple(broker.addresses), "", WITHOUT_SLAVE, 0
         yield from (Refusal(*of_sends, gone) for gone in slave_processes_gone(world, broker.name))
         for stretch, code, least_ms in waits_for_slaves(world, broker.name):
-            of_sends = broker.name, tuple(broker.addresses), "", TOO_SOON, 0
+            what = ACKNOWLEDGED if code is ResponseCode.SUCCESS else GIVEN_UP
+            of_sends = broker.name, tuple(broker.addresses), "", what, 0
             yield Refusal(*of_sends, stretch, codes=frozenset({code}), least_ms=least_ms)
         settings: dict[str, list[tuple[float, tuple[int, int, int]]]] = {}
         rows = [row for row in control.rows("topic") if row.node == broker.name]
@@ -185,7 +186,7 @@ def _asked(part: Part, world: World, refusal: Refusal) -> pa.Table:
 
 
 def _tally(rows: pa.Table, refusal: Refusal) -> Tally:
-    if refusal.what == TOO_SOON:
+    if refusal.least_ms:
         is_bad = pc.less(rows["duration_ms"], refusal.least_ms - MOMENT_MS)
         is_bad = pc.and_(is_bad, is_one_of(rows["code"], tuple(refusal.codes)))
     elif refusal.codes:

@@ -31,6 +31,7 @@ from .timer_acts import Run, by_process
 
 _ROW = "MQClientInstance: commits each persistConsumerOffsetInterval"
 _LEFT_ROW = "RebalancePushImpl, shutdown: a queue's offset is committed before the queue is given up"
+_PULL_ROW = "PullMessageProcessor: a master stores the offset that a pull commits"
 _CHAINED = 2
 """The consumer's turn, and the broker's."""
 _JUST_MS = 1_000.0
@@ -173,7 +174,7 @@ def forgotten(unkept: Iterable[Forgotten], rules: CommitRules) -> Iterator[Findi
     broadcasting = rules.world.workload.get("broadcasting")
     for one in unkept:
         holder = rules.holder(one.queue, one.group, one.at_ms) or one.group
-        because = f"{one.offset} was stored, {one.before} was there later"
+        because = f"{one.offset} was {'to be ' if one.of_pull else ''}stored, {one.before} was there later"
         yield finding(
             (one.group, one.broker_name, one.topic)
             if broadcasting
@@ -186,7 +187,7 @@ def forgotten(unkept: Iterable[Forgotten], rules: CommitRules) -> Iterator[Findi
             if one.of_pull
             else "did not keep a committed offset",
             (one.at_ms if one.is_answer else one.told_ms, one.at_ms),
-            Rule("ConsumerOffsetManager: an offset stays until the next commit"),
+            Rule(_PULL_ROW if one.of_pull else "ConsumerOffsetManager: an offset stays until the next commit"),
             out=(one.at_ms if one.is_answer else one.told_ms, one.at_ms),
             wrong=1,
             times={"committed": one.told_ms},

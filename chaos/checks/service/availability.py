@@ -28,15 +28,16 @@ from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
 from ..findings import Rule, at_no_time, finding, rounded, verdict_by_counts
 from ..plain.forbidden import (
+    ACKNOWLEDGED,
     CODES_OF_PULLS,
     CODES_OF_SENDS,
     FORBIDDEN,
+    GIVEN_UP,
     PULLS,
     SENDS,
     TO_A_FULL_DISK,
     TO_A_MASTER,
     TO_ITS_QUEUES,
-    TOO_SOON,
     WITHOUT_SLAVE,
 )
 from ..plain.part import Gathering
@@ -50,7 +51,7 @@ FORBIDDEN_KIND, MASTER_KIND = "refuses forbidden requests", "takes what it is se
 QUEUES_KIND, WAIT_KIND = "takes messages for its queues", "waits for a slave that is there"
 FULL_KIND = "refuses messages while its disk is full"
 CODE_KIND = "refuses with its code"
-SOON_KIND = "waits for its slaves"
+SLAVE_KIND, TIMEOUT_KIND = "acknowledges what a slave has", "waits for its slaves"
 _TAKEN = (TO_A_MASTER, TO_ITS_QUEUES)
 _REFUSES = FORBIDDEN_KIND, "msgCheck, PullMessageProcessor: what the topic's permission or queues forbid is refused"
 _CODES = CODE_KIND, "msgCheck, PullMessageProcessor: a refusal has code 16 (permission) or 1 (queueId; 5.x: 29)"
@@ -63,7 +64,8 @@ _FORBIDDEN = {
     TO_A_MASTER: (MASTER_KIND, "DefaultMessageStore.checkStoreStatus: a master's store takes messages"),
     TO_ITS_QUEUES: (QUEUES_KIND, "msgCheck: only a queueId that the topic lacks is illegal"),
     WITHOUT_SLAVE: (WAIT_KIND, "CommitLog.handleHA: without a slave a SYNC_MASTER answers SLAVE_NOT_AVAILABLE"),
-    TOO_SOON: (SOON_KIND, "GroupTransferService: an answer waits for a slave, or for syncFlushTimeout"),
+    ACKNOWLEDGED: (SLAVE_KIND, "GroupTransferService: SEND_OK waits for a slave"),
+    GIVEN_UP: (TIMEOUT_KIND, "GroupTransferService: a SYNC_MASTER waits syncFlushTimeout for a slave"),
 }
 """By what a broker had to refuse, or to take: the finding's kind and the rule."""
 _BELOW = "below the scenario's availability_floor"

@@ -16,7 +16,6 @@ from itertools import pairwise
 from ...oracle.broker import LIGHT_HEARTBEAT, REGISTER, SYNCHRONIZE, SYNCHRONIZED_TABLES, Broker, tasks
 from ...oracle.intervals import grouped
 from ...oracle.lists import must_have
-from ...oracle.promises import told_by_hand
 from ...oracle.recorded import OURS, Life
 from ...oracle.timers import Act
 from ...oracle.world import World
@@ -124,10 +123,10 @@ class BrokerTasks(Tasks):
             yield from of_done(about, "closes channels of time-outs", row, self._after_time_outs(server, every))
 
     def _is_own(self, row: Row) -> bool:
-        """Whether the broker sent the registration, and nobody by hand."""
-        name, address = row.broker_name or "", row.address or ""
-        is_its_own = name == broker_name(self.life.node) and self.world.owners.get(address) == self.life.node
-        return is_its_own and not told_by_hand(self.world).may_name(name, str(row.broker_id), address)
+        """Whether the registration may be this node's: nobody was making one by hand of the same address."""
+        acts = (a for a in self.world.acts if a.f == "register" and (a.node, a.address) == (row.node, row.address))
+        is_by_hand = any(a.began_ms - self._near_ms <= row.time_ms <= a.ended_ms + self._near_ms for a in acts)
+        return self.world.owners.get(row.address or "") == self.life.node and not is_by_hand
 
     def _once(self, server: str, of: Sequence[Row], every: Sequence[Row]) -> Iterator[Done]:
         """Each is wrong behind which the NameServer has read more than the broker has begun. What is under way when a
