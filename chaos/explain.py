@@ -21,6 +21,7 @@ from .checks import CHECKS
 from .checks.finishing import too_short
 from .experiment.expectation import expected_world
 from .faults.process_faults import HostAction
+from .oracle.intervals import grouped
 from .oracle.lost_brokers import absences
 from .oracle.lost_name_servers import name_server_losses
 from .oracle.promises import Obligation, ObligationKind, obligations, route_states
@@ -280,12 +281,8 @@ def _block(
     title: str, entries: Sequence[Mapping[str, Any]], who: tuple[str, str], text: Callable[[Mapping[str, Any]], str]
 ) -> Iterable[str]:
     """Return the text in which nodes with equal lines share a block, in the order of the first node."""
-    said: dict[tuple[str, str], list[str]] = {}
-    for one in entries:
-        said.setdefault((one[who[0]], one[who[1]]), []).append(text(one).rstrip())
-    blocks: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-    for (first, second), lines in said.items():
-        blocks.setdefault((second, tuple(lines)), []).append(first)
+    said = grouped(((one[who[0]], one[who[1]]), text(one).rstrip()) for one in entries)
+    blocks = grouped(((second, tuple(lines)), first) for (first, second), lines in said.items())
     yield from ["", title] if entries else []
     for (second, same), firsts in blocks.items():
         yield f"  {listed(firsts)}: {second}"

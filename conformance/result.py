@@ -27,6 +27,7 @@ from ..chaos.experiment.run_folder import RunFolder
 from ..chaos.fronts.behaviour import Behaviour
 from ..chaos.fronts.observed import Asked, Behaved, Happened, Observation
 from ..chaos.judging import EXIT_STATUS
+from ..chaos.oracle.intervals import grouped
 from ..chaos.reports.ci import SIGN, cell, junit
 from ..chaos.reports.terminal import STYLE, paragraphs, standard_output
 from ..chaos.verdict import Example, Validity, Verdict, worst
@@ -342,9 +343,7 @@ def _below(result: ConformResult) -> list[Text]:
         rules = "rule" if len(wrong) == 1 else "rules"
         lines.append(Text(f"differs from {result.profile} in {len(wrong)} {rules}: {', '.join(wrong)}"))
     if result.left_out:
-        by_reason: dict[str, list[str]] = {}
-        for name, why in result.left_out.items():
-            by_reason.setdefault(why, []).append(name)
+        by_reason = grouped((why, name) for name, why in result.left_out.items())
         told = "; ".join(f"{', '.join(names)} ({why})" for why, names in by_reason.items())
         lines.append(Text(f"left out: {told}", style="dim"))
     measured = {each.rule.name for each in result.rules}

@@ -24,7 +24,7 @@ import numpy as np
 
 from ...remoting.topics import is_own
 from ..faults.process_faults import Kill, Pause, Stop
-from ..oracle.intervals import Stretch, until_next, without
+from ..oracle.intervals import Stretch, grouped, until_next, without
 from ..oracle.quiet import settle_ms
 from ..oracle.world import World
 from ..verdict import seconds
@@ -93,9 +93,7 @@ class Cost:
         """Return `consumer-0 was without broker-a for 41.0 s (20.1 to 61.1 s); 65 messages arrived …`. Failed sends
         come first if a guilty node sent some of them. If nothing was lost, the sentence says that no client was
         without a broker and no send failed."""
-        of_broker: dict[str, list[Without]] = defaultdict(list)
-        for one in self.without_broker:
-            of_broker[one.broker].append(one)
+        of_broker = grouped((one.broker, one) for one in self.without_broker)
         said = [_without(broker, of) for broker, of in of_broker.items()]
         if failed := self.sends["failed"] + self.sends["unanswered"]:
             of_guilty = {client: count for client, count in self.failed_of.items() if client in guilty}
@@ -201,10 +199,8 @@ def _because(world: World, broker: str, from_ms: float, to_ms: float) -> str:
 def elsewhere(notable: Iterable[Mapping[str, Any]], client: str, broker: str, end_ms: float) -> list[Stretch]:
     """Return the times in which the consumer owned no queue of the broker, but another consumer did, in each topic of
     the consumer. RocketMQ's own topics do not count. For a producer the list is empty."""
-    by_topic: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
-    for row in notable:
-        if row["event"] == "assigned" and not is_own(row["topic"]):
-            by_topic[row["topic"]].append(row)
+    assigned = (row for row in notable if row["event"] == "assigned" and not is_own(row["topic"]))
+    by_topic = grouped((row["topic"], row) for row in assigned)
     topics = [rows for rows in by_topic.values() if any(row["node"] == client for row in rows)]
     own_or_nobodys = []
     for rows in topics:

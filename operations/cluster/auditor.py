@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ...chaos.oracle.intervals import grouped
 from ...chaos.reports.text import all_of
 from ...remoting.codes import MASTER_ID
 from .looks import BrokerId, BrokerLook, Look, Member, Route, TopicRow
@@ -286,9 +287,7 @@ class Auditor:
 
     def _roles_wrong(self) -> Sightings:
         for at, table in self._tables.items():
-            ids: dict[str, list[int]] = defaultdict(list)
-            for broker in table:
-                ids[broker.name].append(broker.number)
+            ids = grouped((broker.name, broker.number) for broker in table)
             for name, numbers in sorted(ids.items()):
                 if MASTER_ID not in numbers and not self._fills(at):
                     has = all_of([f"{name}/{number}" for number in sorted(numbers)])
@@ -309,9 +308,7 @@ class Auditor:
                 sentence = f"two addresses take turns as {broker} at NameServer {at}: {addresses}"
                 yield Problem("claimed-twice", (str(broker), at)), (0.0, sentence)
         for at, table in self._tables.items():
-            by_address: dict[str, list[str]] = defaultdict(list)
-            for broker, address in table.items():
-                by_address[address].append(str(broker))
+            by_address = grouped((address, str(broker)) for broker, address in table.items())
             for address, names in by_address.items():
                 if len(names) > 1:
                     sentence = f"NameServer {at} holds one address, {address}, as {all_of(sorted(names))}"

@@ -6,6 +6,7 @@ from typing import Any
 
 from ...chaos.checks import CHECKS
 from ...chaos.checks.check import Needs
+from ...chaos.oracle.intervals import grouped
 from ...chaos.reports.imported import alternatives, ended_before, scored, signs_of, suffered_lines, time_0
 from ...chaos.reports.text import rows_fitting, width_of_output
 from ..logs_to_rows.naming import GUESS
@@ -81,9 +82,7 @@ def undecided_lines(left_out: Mapping[str, str], document: Mapping[str, Any]) ->
         kinds = {source["kind"] for source in document["sources"]}
         lacking = " ".join(document["checks_need"].values())
         given = [log for log, kind in _WRITERS.items() if kind in kinds and _file_of(log) not in lacking]
-        by_need: dict[str, list[str]] = {}
-        for check, why in left_out.items():
-            by_need.setdefault(needs(check, given) or f"no other logs; {why}", []).append(check)
+        by_need = grouped((needs(check, given) or f"no other logs; {why}", check) for check, why in left_out.items())
         if "no_acknowledged_loss" in left_out:
             yield "Whether an acknowledged message was lost, these logs do not show."
         yield "checks that these logs cannot decide, and what the checks need"

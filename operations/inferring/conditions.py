@@ -7,11 +7,11 @@ episodes_said(found, texts, faults) ─► the same as episodes of an import
 
 import math
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..logs_to_rows.line import Line
+from ...chaos.oracle.intervals import grouped
 from ..logs_to_rows.reconstruct import Reconstructed
 from ..logs_to_rows.sources import CLIENT, NAME_SERVER, client_named
 from .said import BY_WORDS, CAUSES, KEPT, OF_OTHERS, Cause, Said, Texts
@@ -60,9 +60,7 @@ class Condition:
 def conditions(said: Iterable[Said], times: Mapping[str, int] | None = None) -> list[Condition]:
     """Return the causes that log lines state, each with its evidence. `times` has the number of lines of each cause, if
     not all lines were kept."""
-    by_cause: dict[str, list[Said]] = defaultdict(list)
-    for one in said:
-        by_cause[one.cause].append(one)
+    by_cause = grouped((one.cause, one) for one in said)
     found = [_condition(cause, lines) for cause, lines in by_cause.items()]
     for each in found:
         if each.times >= KEPT and times is not None:
@@ -201,9 +199,7 @@ SET_BACK_MS, STEPS, AROUND = 60_000.0, 2, 6
 def clock_set_back(found: Reconstructed) -> Iterator[Condition]:
     """Return the cause "clock set back" for each log whose time stamps jump back without a restart of the process."""
     for source in found.found:
-        by_file: dict[str, list[Line]] = defaultdict(list)
-        for line in source.lines:
-            by_file[line.file].append(line)
+        by_file = grouped((line.file, line) for line in source.lines)
         for lines in by_file.values():
             lines.sort(key=lambda line: line.line)
             steps = [at for at in range(1, len(lines)) if lines[at].stamp_ms < lines[at - 1].stamp_ms - SET_BACK_MS]

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
+from ...chaos.oracle.intervals import grouped
 from ...chaos.shapes import shape_of
 from ..logs_to_rows.signs import WORKS, Edge, Seen, Sign
 from .candidates import LINK_MODES, NODE_MODES, Candidate, of_links, of_nodes, unregistered
@@ -205,9 +206,7 @@ def _groups(members: Sequence[Fit], edges: set[Edge], seen: Seen) -> str | None:
         if edge.peer and edge not in edges and any(s.kind in WORKS and from_ms < s.at_ms < to_ms for s in signs):
             side[of(edge.dialler)] = of(edge.peer)
             met |= set(edge)
-    sides: dict[str, list[str]] = {}
-    for node in sorted(met | {node for edge in edges for node in edge}):
-        sides.setdefault(of(node), []).append(node)
+    sides = grouped((of(node), node) for node in sorted(met | {node for edge in edges for node in edge}))
     if not 2 <= len(sides) <= SIDES or any(of(edge.dialler) == of(edge.peer) for edge in edges):
         return None
     if len(sides) == 2 and min(map(len, sides.values())) == 1:

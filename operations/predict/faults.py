@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from ...chaos.errors import ScenarioError, nearest
 from ...chaos.experiment.expectation import expected_world
+from ...chaos.oracle.intervals import grouped
 from ...chaos.oracle.world import World
 from ...chaos.scenarios.document import change
 from ...chaos.scenarios.loading import parse
@@ -154,10 +155,7 @@ class FaultSpan:
 def faults_of(scenario: Scenario) -> tuple[FaultSpan, ...]:
     """Return every fault in the scenario's timeline, in order. Raises ScenarioError if the timeline has no fault."""
     world, _ = expected_world(scenario)
-    groups: dict[str, list[Any]] = {}
-    for fault in world.faults:
-        if fault.start_ms > -1 and fault.injected:
-            groups.setdefault(fault.fault_id, []).append(fault)
+    groups = grouped((fault.fault_id, fault) for fault in world.faults if fault.start_ms > -1 and fault.injected)
     found = [_fault(world, parts) for parts in groups.values()] + _wipes(scenario)
     if not found:
         raise ScenarioError(scenario.name, "timeline", "", "at least one fault: there is nothing to recover from")

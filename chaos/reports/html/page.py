@@ -26,6 +26,7 @@ from bokeh.resources import Resources
 from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 
 from ...checks import CHECKS
+from ...oracle.intervals import grouped
 from ...oracle.windows import legend
 from ...verdict import Validity, Verdict
 from .. import imported
@@ -231,10 +232,7 @@ def _left_out(run: Run, incident: Mapping[str, Any] | None) -> str:
 
 
 def _hosts(told: RunToDraw) -> Iterator[tuple[str, object]]:
-    of: dict[str, list[str]] = {}
-    for node in told.world.nodes:
-        if node.host:
-            of.setdefault(node.host, []).append(node.name)
+    of = grouped((node.host, node.name) for node in told.world.nodes if node.host)
     if of:
         yield from ((f"host {host}", ", ".join(names)) for host, names in of.items())
         if (apart_ms := told.world.timers.clocks_ms) is not None:

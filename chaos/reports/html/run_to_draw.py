@@ -17,6 +17,7 @@ from ...checks import CHECKS
 from ...checks.cause import guilty_nodes
 from ...checks.check import Group
 from ...history.schema import object_of
+from ...oracle.intervals import grouped
 from ...oracle.time_outs import HEARTBEAT
 from ...oracle.world import World
 from ...scenarios.model import Scenario
@@ -240,9 +241,7 @@ def fewer(lanes_: Sequence[Lane], named: set[str | None]) -> list[Lane]:
     violation are always returned."""
     if len(lanes_) <= ROWS_MAX:
         return list(lanes_)
-    groups: dict[str, list[Lane]] = {}
-    for lane in lanes_:
-        groups.setdefault(lane.group, []).append(lane)
+    groups = grouped((lane.group, lane) for lane in lanes_)
 
     def trouble(group: str) -> tuple[bool, bool]:
         return not any(x.key in named for x in groups[group]), not any(x.troubled for x in groups[group])
