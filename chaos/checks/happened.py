@@ -35,8 +35,8 @@ _STATES: Mapping[str, str] = {
     "must register": "{broker} did not register with {namesrv}, so {namesrv} did not list {broker+topic} {until}",
     "must be equal": _DIFFERED,
     "promised to agree": _DIFFERED,
-    "promised to stay": "{namesrv} changed the address of the master of {broker} from {at} on, last at {end}: "
-    "{masters}",
+    "promised to stay": "{namesrv} changed the address of the master of {broker} again and again, first at {at}, last "
+    "at {end}: {masters}",
     "promised to last": "{namesrv} listed {broker} as writable {until}, though an operator had wiped the permission",
     "promised to poll": "{a_client} began no route poll for {took}, until {end}",
     "must have an owner": "{consumer} had to own queue {queue_id} of {broker+topic}, but no member of {group} owned "

@@ -26,7 +26,9 @@ async def test_messages_of_every_queue_are_received_once_and_recorded(wide: Worl
     await CLOCK.sleep(1)
     assert sorted(consuming.bodies) == sorted(sent)
     assert consuming.assigned() == [["broker-a", queue_id] for queue_id in range(4)]
-    assert {
+    received = consuming.recorded("receive")
+    (fifth,) = (row for row in received if row["msg_key"] == "k5")
+    assert fifth == {
         "event": "receive",
         "msg_key": "k5",
         "topic": "orders",
@@ -35,8 +37,13 @@ async def test_messages_of_every_queue_are_received_once_and_recorded(wide: Worl
         "offset": 1,
         "op_id": "take-1",
         "digest": message_digest(sent[5], {"KEYS": "k5"}),
-    } in consuming.recorded("receive")
-    assert len(consuming.recorded("receive")) == 40
+        "born_ms": fifth["born_ms"],
+        "duration_ms": fifth["duration_ms"],
+    }
+    assert 0 <= fifth["born_ms"] <= 1000 * CLOCK.monotonic_s() - fifth["duration_ms"], (
+        "born, then stored, then received"
+    )
+    assert len(received) == 40
     await consuming.consumer.stop()
     assert consuming.assigned() == []
     held = [(row["event"], row["op_id"], row["queue_id"]) for row in consuming.recorded("queue_dropped")]
