@@ -134,9 +134,16 @@ def answers(
         routes=said(_routes(verdicts, scenario)),
         clients=said([*_clients(verdicts), *_above_rocketmqs(verdicts, scenario)]),
         drops=said(_drops(verdicts)),
-        cost="" if cost is None else said([cost.told(guilty_nodes(verdicts))]),
+        cost=said([_cost(cost, verdicts, scenario)]),
         undecided=tuple(said([line]) for line in _undecided(verdicts)),
     )
+
+
+def _cost(cost: Cost | None, verdicts: Sequence[Verdict], scenario: Scenario | None) -> str:
+    """Return the cost. A run with a planted defect does not tell what the defect alone cost."""
+    told = "" if cost is None else cost.told(guilty_nodes(verdicts))
+    has_both = scenario is not None and scenario.defect and scenario.timeline
+    return f"of the faults and the planted defect together: {told}" if told and has_both else told
 
 
 def _undecided(verdicts: Sequence[Verdict]) -> Iterator[str]:
