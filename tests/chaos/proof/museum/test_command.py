@@ -21,7 +21,7 @@ def test_an_incident_is_found_and_gone_with_its_fix(tmp_path: Path) -> None:
     assert (one["name"], one["as_meant"]) == ("i11-two-claim-one-name", True)
     assert one["upstream"] == ["apache/rocketmq#3991", "apache/rocketmq#1450"]
     assert (one["buggy"]["INVALID"], one["fixed"]["INVALID"]) == (["one_master"], [])
-    assert re.search(r"ns-\d changed the address of the master of broker-a again and again, first at 20.0 s", one["finding"])
+    assert re.search(r"ns-\d changed the address of the master of broker-a again and again", one["finding"])
     for variant in ("buggy", "fixed"):
         assert (tmp_path / "kept" / "i11-two-claim-one-name" / variant / "scenario.yaml").is_file()
 
