@@ -122,13 +122,14 @@ class ConsumeService:
             return False
 
     def _record_received(self, batch: _Batch, event: str) -> None:
-        clock = self._context.clock
-        now_ms, wall_ms = 1000 * clock.monotonic_s(), clock.now_ms()
+        clock, stamps = self._context.clock, dict[str, float]()
         for message in batch.messages:
-            stamps = {}
             if event == "receive":
-                stamps["born_ms"] = now_ms - (wall_ms - message.born_timestamp)
-                stamps["duration_ms"] = wall_ms - message.store_timestamp
+                # Before and after the wall clock: a process that stands still between the two would shift the birth.
+                before_ms, wall_ms, after_ms = 1000 * clock.monotonic_s(), clock.now_ms(), 1000 * clock.monotonic_s()
+                born_ms = before_ms - (wall_ms - message.born_timestamp)
+                stamps = {"duration_ms": message.store_timestamp - message.born_timestamp}
+                stamps |= {"born_ms": born_ms} if after_ms - before_ms < 1 else {}
             self._context.record(
                 event,
                 msg_key=message.keys,

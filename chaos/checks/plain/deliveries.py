@@ -130,7 +130,8 @@ def deliveries(part: Part, world: World) -> Prompt:
     got_digest = pc.fill_null(receipts["digest"], _UNKNOWN).to_numpy()
     is_other = (got_digest != _UNKNOWN) & (digest[received] != _UNKNOWN) & (got_digest != digest[received])
     sent_ms = least_of(sent, began_ms(sends), count)
-    for stamp_ms in (floats(receipts["born_ms"]), floats(receipts["time_ms"]) - floats(receipts["duration_ms"])):
+    born_ms = floats(receipts["born_ms"])
+    for stamp_ms in (born_ms, born_ms + floats(receipts["duration_ms"])):
         is_other |= stamp_ms < sent_ms[received] - near_ms
         is_other |= stamp_ms > acked_ms[received] + near_ms
     is_plain[received[is_other]] = False
@@ -181,7 +182,7 @@ def _is_within(at_ms: float, send: Row, near_ms: float) -> bool:
 
 
 def _stored_ms(came: Row) -> float | None:
-    return None if came["duration_ms"] is None else came["time_ms"] - came["duration_ms"]
+    return None if None in (came["born_ms"], came["duration_ms"]) else came["born_ms"] + came["duration_ms"]
 
 
 def _with_pulls(slow: Sequence[Slow], part: Part, members: Mapping[str, str]) -> Iterator[Slow]:
