@@ -65,12 +65,12 @@ def said_by(request: RemotingCommand, fields: Mapping[str, str]) -> dict[str, ob
     }
 
 
-def asked_by(request: RemotingCommand) -> dict[str, object] | None:
-    """Return the version that a QUERY_DATA_VERSION asks about; None for an unreadable body."""
+def asked_by(request: RemotingCommand) -> dict[str, object]:
+    """Return the version that a QUERY_DATA_VERSION asks about; empty for an unreadable body."""
     try:
         return {"version": _numbers(DataVersion.decode(request.body))}
     except ProtocolError:
-        return None
+        return {}
 
 
 def _numbers(version: DataVersion) -> list[int]:
@@ -98,14 +98,13 @@ class Witness:
             int(number) if number.removeprefix("-").isdigit() else None,
             fields.get("brokerAddr"),
         )
-        of_cluster = "clusterName" in fields and ("topic" in fields or request.code == RequestCode.UNREGISTER_BROKER)
-        said: dict[str, object] | None = {"cluster": fields["clusterName"]} if of_cluster else None
+        said: dict[str, object] | None = {"cluster": fields["clusterName"]} if "clusterName" in fields else None
         if request.code == RequestCode.REGISTER_BROKER:
             same = hash((request.body, *sorted(fields.items())))
             said = None if self._said.get(broker) == same else {"registers": said_by(request, fields)}
             self._said[broker] = same
         elif request.code == RequestCode.QUERY_DATA_VERSION:
-            said = asked_by(request)
+            said = (said or {}) | asked_by(request) or None
         self._record(
             "request_read",
             f=RequestCode(request.code).name,

@@ -147,6 +147,8 @@ _BROKER: Mapping[str, str] = {
     "acknowledges what a slave has": "(SYNC_MASTER) answered sends with SEND_OK before a slave can have the message",
     "waits for its slaves": "answered sends with code 12 (FLUSH_SLAVE_TIMEOUT) before syncFlushTimeout (5 s) was over",
     "takes what it is sent": "refused sends with code 14 (SERVICE_NOT_AVAILABLE), though {a_broker} was a master",
+    "refuses for its full disk with its code": "refused sends with another code than 14 while the disk of {a_broker} "
+    "was full",
     "refuses messages while its disk is full": "stored messages though the disk of {a_broker} was full",
     "comes back": "had topic {topic} again after somebody had deleted {topic} by hand (action {action})",
     "the broker's deleted topic": "still had topic {topic} after somebody deleted {topic} by hand (action {action})",
@@ -187,6 +189,7 @@ _CLIENT: Mapping[str, str] = {
     "takes the answered route": "did not use at once the route of topic {topic} with which {server} had answered",
     "sticky": "changed (or connected again) to {server}, but the NameServer that {a_client} had chosen had not failed",
     "takes the list": "did not take the new list of NameServers from the address server in time",
+    "closes the lost": "left its channel to {server} open, though {a_client}'s new list had no {server}",
     "keeps the list": "treated a fetched list of the same NameServers in another order as a new list",
     "in order": "chose {server}, which is not the next NameServer of {a_client}'s list{because}",
     "start": "first chose {server}, an entry of the list with which {a_client}'s client profile does not begin",
@@ -302,6 +305,7 @@ _ACTS = {**_OTHERS, **{kind: f"{{{who}}} {did}" for who, of in _DID.items() for 
 _OF_PATTERN: Mapping[str, str] = {
     r"each .+": "{node} {ran}",
     r"(un)?registers (.+)": "{a_broker} {0}registered {1} (NameServer: {server})",
+    r"names in (.+)": "{a_broker} named in {0} (NameServer: {server})",
     r"(code \d+)": "{namesrv} answered {client}'s look-up of topic {topic} with {0}",
     r"never used (in \d+ sends)": "{producer} sent nothing to {broker+topic} {0}, though {producer}'s route had "
     "{broker}",

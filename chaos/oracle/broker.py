@@ -38,7 +38,7 @@ from ...remoting.topics import SCHEDULE_TOPIC, TBW102, is_own
 from ..topology import ADDRESS_SERVER, broker_name, is_slave
 from .link import Stops, Troubles
 from .lists import fetches
-from .name_server import UNREGISTERED, Request, Sent
+from .name_server import ASKED, BEAT, UNREGISTERED, Request, Sent
 from .recorded import OURS, Life
 from .roles import elects, members_of
 from .timers import Act, Schedule
@@ -145,13 +145,17 @@ class Broker(Stops):
     # -- at its start, and of each change
 
     def first(self, end_ms: float) -> Iterator[Act]:
-        """From its start, or its first list, until it registers for the first time: nothing else keeps it from that."""
+        """From its start, or its first list, until it registers all topics for the first time: nothing else keeps it
+        from that."""
         began_ms = self.life.start_ms if self._lists is None else next((at_ms for at_ms, _ in self._lists), None)
         if began_ms is None or not self._sent or elects(self.world, self.life.node):
             return
-        due_ms = self._asked_ms(began_ms)
+        due_ms, told_ms = (
+            self._asked_ms(began_ms),
+            next((one.began_ms for one in self._sent if not one.is_single), end_ms),
+        )
         if self._recorded_ms(due_ms) < end_ms:
-            yield Act(began_ms, self._sent[0].began_ms - began_ms, None, due_ms - began_ms, "at once")
+            yield Act(began_ms, told_ms - began_ms, None, due_ms - began_ms, "at once")
 
     def changes(self, end_ms: float) -> Iterator[Act]:
         """From when a topic of its is another until it begins to tell that. What it has before it registered first is
@@ -195,20 +199,23 @@ Had = Callable[[float, Mapping[str, tuple[int, int, int]], float], bool]
 it was read."""
 
 
+_DOES = {UNREGISTERED: "unregisters", ASKED: "names in questions (322)", BEAT: "names in heartbeats (904)"}
+
+
 def misregistered(world: World, broker: str, one: Request, name_server: str, had: Had | None) -> str:
-    """In words, what is wrong with a registration, or an unregistration, that the NameServer read; "" for nothing.
-    `had`: None if nobody recorded what it had."""
+    """In words, what is wrong with what a broker says of itself in a request that the NameServer read, registrations
+    and others; "" for nothing. `had`: None if nobody recorded what it had."""
     node, timers = world.node(broker), world.timers_of(broker)
-    does = "unregisters" if one.f == UNREGISTERED else "registers"
+    does = _DOES.get(one.f, "registers")
     if node is None or one.name != broker_name(broker):
         return f"{does} a name that no broker has" if one.name not in members_of(world) else f"{does} another's name"
-    if not world.lists(broker, name_server):
+    if one.f not in (ASKED, BEAT) and not world.lists(broker, name_server):
         return f"{does} at a NameServer that is on no list of the broker"
     if one.address not in node.addresses:
         return f"{does} an address that it does not have"
     if elects(world, broker):
         return ""
-    if one.id_ not in world.ids_of(broker, one.at_ms - timers.R_ms, one.at_ms):
+    if one.f != BEAT and one.id_ not in world.ids_of(broker, one.at_ms - timers.R_ms, one.at_ms):
         return f"{does} an id that it does not have"
     if node.implementation == OURS and one.said.get("cluster", world.cluster_of(broker)) != world.cluster_of(broker):
         return f"{does} another clusterName than its own"

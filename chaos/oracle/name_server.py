@@ -52,7 +52,8 @@ from .recorded import OURS, Life
 from .timers import Schedule, Timers
 from .world import World
 
-UNREGISTERED = "UNREGISTER_BROKER"
+REGISTERED, UNREGISTERED = "REGISTER_BROKER", "UNREGISTER_BROKER"
+ASKED, BEAT = "QUERY_DATA_VERSION", "BROKER_HEARTBEAT"
 SCAN = "scanNotActiveBroker"
 FIRST_SCAN_MS = {Profile.V4_9: 5_000.0, Profile.V5_X: 5.0}
 """From the start of a process to its first scan."""
@@ -107,6 +108,8 @@ class Sent(NamedTuple):
     """The broker's process, and the version that it sent."""
     id_: int = 0
     """As whom, where that changes: of a name that elects its master."""
+    is_single: bool = False
+    """Whether it has one changed topic only; the others have all topics."""
 
 
 class Read(NamedTuple):
@@ -180,7 +183,7 @@ class BrokerAtNameServer:
             self._ends = [*self._way.ends(one.ended_ms for one in self.sent if not one.is_ok)]
         else:
             self.registered = self._read_here(read)
-            self.heard = [r for r in read if r.f in ("BROKER_HEARTBEAT", "QUERY_DATA_VERSION")]
+            self.heard = [r for r in read if r.f in (ASKED, BEAT)]
             self._ends = [Handled.at(r.at_ms) for r in read if r.f in ("ended", "replaced", UNREGISTERED)]
         self._registered_ms = sorted(one.came.last_ms for one in self.registered)
         self._by_others = {one.came.last_ms for one in self.registered if one.sent is None}
@@ -340,8 +343,8 @@ class Request(NamedTuple):
     id_: int = 0
     address: str = ""
     said: Mapping[str, Any] = {}
-    """Of REGISTER_BROKER: version, topics, cluster, timeout_ms, acting; of UNREGISTER_BROKER: cluster; of
-    QUERY_DATA_VERSION: version; empty where nobody recorded it."""
+    """Of REGISTER_BROKER: version, topics, cluster, timeout_ms, acting; of QUERY_DATA_VERSION: version, cluster; of
+    others: cluster; empty where nobody recorded it."""
     reason: str = ""
     """Of what ended, or was dropped."""
 
@@ -456,11 +459,12 @@ class RoutesRead:
                 is_taken = self._register(one)
                 self.read[one.name, one.address].append(Read(one.at_ms, one.f, is_taken, one.channel))
             case "QUERY_DATA_VERSION" | "BROKER_HEARTBEAT":
-                key = self._key(one.name, one.address)
+                key = self._key(one.name, one.address, one.said.get("cluster"))
                 live, version = self._live.get(key), one.said.get("version")
                 is_heard = self._is_5 or not version or (live is not None and self._is_same(live.version, version))
                 is_sure = live is not None and is_heard and (self._is_5 or bool(version))
-                self.read[one.name, one.address].append(Read(one.at_ms, one.f, is_sure, one.channel))
+                if key == self._key(one.name, one.address):  # else nobody is heard
+                    self.read[one.name, one.address].append(Read(one.at_ms, one.f, is_sure, one.channel))
                 known = None if (one.name, one.address) in self._said_gone else live
                 is_changed = not self._is_same(known.version, version) if known and version else None
                 self.compared.append((one, is_changed))
@@ -469,8 +473,7 @@ class RoutesRead:
             case "UNREGISTER_BROKER" if self._is_5:
                 self.unregistered.add((one.name, one.address))
                 self._end(one, one.name, one.address)
-                cluster = one.said.get("cluster")
-                key = (str(cluster), one.address) if cluster else self._key(one.name, one.address)
+                key = self._key(one.name, one.address, one.said.get("cluster"))
                 self._leaving.append((one.at_ms, one.name, key))
                 self._asked_ids[one.name, key] = one.id_
             case "UNREGISTER_BROKER":
@@ -598,8 +601,9 @@ class RoutesRead:
             self._ended(one, key)
             self._expire(one.at_ms, key)
 
-    def _key(self, name: str, address: str) -> _Key:
-        return (self._cluster_of.get((name, address), ""), address) if self._is_5 else ("", address)
+    def _key(self, name: str, address: str, cluster: object = None) -> _Key:
+        """cluster: as a request says; None for that of the last registration."""
+        return (str(cluster or self._cluster_of.get((name, address), "")), address) if self._is_5 else ("", address)
 
     def _name_of(self, key: _Key) -> str:
         """As setupUnRegisterRequest finds it."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
+from ....remoting.node.profile import Profile
 from ....remoting.top_addressing import TIMEOUT_S
 from ...oracle.client_profiles import Advance, ClientProfile, Outcome
 from ...oracle.intervals import grouped
@@ -152,6 +153,30 @@ def lists_taken_again(of: Selection) -> Iterator[Broken]:
         if row.f is not None and len(listed) == len(had) and set(listed) <= set(had):
             yield of.broken("keeps the list", row, "the same NameServers in another order")
         had = listed
+
+
+def channels_kept(of: Selection, world: World) -> Iterator[Broken]:
+    """Channels of a client of ours to its NameServer that stay open though a fetched list lacks the NameServer: 5.x
+    closes them at once (`updateNameServerAddressList` since 5.3.1), 4.9 does not."""
+    timers = world.timers_of(of.who.node)
+    if world.made_by(of.who.node) != OURS or timers.profile is not Profile.V5_X:
+        return
+    ends_ms = min(world.ended_ms(of.who.node, of.who.incarnation), world.end_ms) - timers.at_once_ms
+    opened, lost = set[str](), dict[str, Row]()
+    chosen = ""
+    for row in of.rows:
+        if row.event == "name_server_chosen":
+            chosen = row.name_server or ""
+        elif row.event == "channel" and row.f == "open":
+            opened.add(row.address or "")
+        elif row.event == "channel":
+            opened.discard(row.address or "")
+            if row.address in lost and row.time_ms <= lost[row.address].time_ms + timers.at_once_ms:
+                del lost[row.address]
+        elif row.event == "name_server_list" and row.f is not None and row.time_ms < ends_ms:
+            lost |= {at: row for at in opened & {chosen} - {*(_listed(row.value) or ())}}
+    for address, row in lost.items():
+        yield of.broken("closes the lost", row._replace(name_server=address), "left open")
 
 
 def broken_calls(of: Selection, profile: ClientProfile, configured: Sequence[str], world: World) -> Iterator[Broken]:

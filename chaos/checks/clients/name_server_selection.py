@@ -13,6 +13,7 @@ Over every selection of the run (a process of a client, or one of the prober's s
     moves on      after such a failure the next call, or the next connect, is not made to the same one again
     dials the chosen    it opens no channel to a NameServer that it never chose
     keeps the list      it takes no list that has the same NameServers in another order
+    closes the lost     5.x: it closes its channel to a NameServer that a new list lacks
     attempts      a call tries as many NameServers as it may, not fewer while they fail
     no more attempts    it tries no more
     answers are final   a call that got an answer, whatever its code, makes no other try
@@ -74,6 +75,7 @@ from .name_server_calls import (
     Selection,
     Tries,
     broken_calls,
+    channels_kept,
     lists_not_taken,
     lists_taken_again,
     selections,
@@ -186,6 +188,7 @@ def broken_rules(found: Sequence[Selection], world: World, profile: ClientProfil
                 yield of.broken(rule, choice.row, was)
         yield from lists_not_taken(of, world)
         yield from lists_taken_again(of)
+        yield from channels_kept(of, world)
         yield from tries.broken(of)
         yield from broken_calls(of, profile, configured, world)
 

@@ -44,7 +44,7 @@ from ..record.slots import TRY, Tally
 from .part import Part, Reading, Together, began_ms, floats, is_one_of
 
 SENDS, PULLS, TO_A_MASTER, WITHOUT_SLAVE = "sends", "pulls", "sends to a master", "sends without a slave"
-TO_A_FULL_DISK = "sends to a full disk"
+TO_A_FULL_DISK, CODES_OF_A_FULL_DISK = "sends to a full disk", "codes of sends to a full disk"
 TO_ITS_QUEUES = "sends to its queues"
 ACKNOWLEDGED, GIVEN_UP = "sends acknowledged too soon", "sends given up too soon"
 CODES_OF_SENDS, CODES_OF_PULLS = "codes of refused sends", "codes of refused pulls"
@@ -55,6 +55,7 @@ _WRONG_CODES = {
 }
 _BEFORE = frozenset({ResponseCode.SYSTEM_BUSY, ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST})
 """A broker refuses with these codes before the broker looks at the topic."""
+_OF_A_FULL_DISK = _BEFORE | {ResponseCode.SERVICE_NOT_AVAILABLE, ResponseCode.NO_PERMISSION}
 _CHANGES = ("update_topic", "update_config")
 
 
@@ -71,8 +72,8 @@ class Refusal(NamedTuple):
     stretch: Stretch
     to_queue: float = math.inf
     codes: frozenset[ResponseCode] = frozenset()
-    """CODES_OF_SENDS, CODES_OF_PULLS: the codes with which the broker may refuse. ACKNOWLEDGED, GIVEN_UP: the code with
-    which the broker must not answer sooner than `least_ms`."""
+    """CODES_OF_SENDS, CODES_OF_PULLS, CODES_OF_A_FULL_DISK: the codes with which the broker may refuse. ACKNOWLEDGED,
+    GIVEN_UP: the code with which the broker must not answer sooner than `least_ms`."""
     least_ms: float = 0.0
 
 
@@ -112,7 +113,9 @@ def _refusals(control: Control, world: World) -> Iterator[Refusal]:
             full = [disk for disk in world.full_disks if disk.broker == broker.name]
             for stretch in without(from_ms, world.end_ms, merged(disk.perhaps for disk in full)):
                 yield Refusal(*its_own, TO_A_MASTER, 0, stretch)
-            yield from (Refusal(*its_own, TO_A_FULL_DISK, 0, disk.surely) for disk in full)
+            for disk in full:
+                yield Refusal(*its_own, TO_A_FULL_DISK, 0, disk.surely)
+                yield Refusal(*its_own, CODES_OF_A_FULL_DISK, 0, disk.surely, codes=_OF_A_FULL_DISK)
     for broker in world.of_kind("broker"):
         of_sends = broker.name, tuple(broker.addresses), "", WITHOUT_SLAVE, 0
         yield from (Refusal(*of_sends, gone) for gone in slave_processes_gone(world, broker.name))
@@ -158,13 +161,14 @@ def _with_codes(
 
 def _of_its_queues(world: World, broker: NodeInfo, rows: Sequence[Row]) -> Iterator[Refusal]:
     """Of each topic that producers send to, from when the broker had these queues until it said so again, or had
-    others."""
+    others; whose disk may be full, refuses with a code of its own."""
+    full = merged(disk.perhaps for disk in world.full_disks if disk.broker == broker.name)
     for topic in sorted({world.topic_of(node.name) for node in world.of_kind("producer")}):
         of = [(row.time_ms, row_of(row.decoded)) for row in rows if row.topic == topic]
         for (at_ms, has), (until_ms, _) in pairwise([*of, (world.end_ms, None)]):
             if has is not None:
-                stretch = Stretch(at_ms, until_ms)
-                yield Refusal(broker.name, tuple(broker.addresses), topic, TO_ITS_QUEUES, 0, stretch, max(has[:2]))
+                for stretch in without(at_ms, until_ms, full):
+                    yield Refusal(broker.name, tuple(broker.addresses), topic, TO_ITS_QUEUES, 0, stretch, max(has[:2]))
 
 
 def _asked(part: Part, world: World, refusal: Refusal) -> pa.Table:

@@ -13,7 +13,7 @@ from typing import Any
 
 from ....remoting.codes import MASTER_ID
 from ...oracle.intervals import grouped
-from ...oracle.name_server import SCAN, BrokerAtNameServer, Kept, Read, Request, RoutesRead
+from ...oracle.name_server import REGISTERED, SCAN, BrokerAtNameServer, Kept, Read, Request, RoutesRead
 from ...oracle.promises import PromisedAtNameServer
 from ...oracle.recorded import OURS, Life
 from ...oracle.world import World
@@ -22,7 +22,6 @@ from ..tolerance import Tolerance, tolerance
 from .control import Control, Row, once
 from .registered_rows import registered_rows
 
-REGISTERED = "REGISTER_BROKER"
 Machine = BrokerAtNameServer | PromisedAtNameServer
 _APART_MS = 1e-6
 """What was read in one moment was read in the order of its rows."""
@@ -85,12 +84,13 @@ class Received:
         )
 
     def was_registered(self, broker: str, name_server: str, from_ms: float, to_ms: float) -> bool:
-        """Whether the NameServer read a registration of the broker at its address in that time, and not just at its
-        end: what it read then, it took in."""
+        """Whether the NameServer read a registration of all topics of the broker at its address in that time, and not
+        just at its end: what it read then, it took in."""
         until_ms = to_ms - self._world.timers_of(name_server).delivery_ms
         return any(
             from_ms <= one.at_ms < until_ms and one.address == self._world.address_at(broker, one.at_ms)
             for one in self._registrations(broker, name_server)
+            if len(one.said.get("topics") or ()) != 1
         )
 
     def _registrations(self, broker: str, name_server: str) -> Iterator[Request]:

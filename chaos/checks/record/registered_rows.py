@@ -138,10 +138,10 @@ def _sent(control: Control, world: World) -> Mapping[tuple[str, str], Sequence[S
     names = {node.address: node.name for node in world.of_kind("name_server")}
 
     def sent(row: Row) -> Sent:
-        said = row.decoded
-        id_ = int(said.get("id") or 0) if isinstance(said, Mapping) else 0
+        said = row.decoded if isinstance(row.decoded, Mapping) else {}
         version = row.incarnation, _version(row, row.began_ms)
-        return Sent(row.began_ms, row.time_ms, row.type == "ok", version, id_)
+        is_single = said.get("topics") == 1
+        return Sent(row.began_ms, row.time_ms, row.type == "ok", version, int(said.get("id") or 0), is_single)
 
     rows = control.rows("register")
     found = grouped(((row.node, names.get(row.name_server, row.name_server or "")), sent(row)) for row in rows)

@@ -19,7 +19,7 @@ from typing import Any
 
 from ....remoting.codes import MASTER_ID
 from ...oracle.intervals import Stretch, grouped, longest, without
-from ...oracle.name_server import UNREGISTERED, Request
+from ...oracle.name_server import REGISTERED, UNREGISTERED, Request
 from ...oracle.roles import elects, members_of, two_masters
 from ...oracle.slaves import again_ms
 from ...oracle.world import World
@@ -29,7 +29,7 @@ from ..check import Check, Group, Needs, Section
 from ..findings import Done, Rule, finding, lasting, of_done, rounded, verdict_of
 from ..record.claims import claims_of, together
 from ..record.control import Control, Row
-from ..record.received import REGISTERED, received
+from ..record.received import received
 from .elected_masters import NO_MASTER, NOT_TOLD, of_elections, of_tables
 from .promised import masters_stay
 

@@ -23,7 +23,7 @@ from ....remoting.topics import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
 from ...oracle.broker import misregistered
 from ...oracle.intervals import grouped
 from ...oracle.link import MOMENT_MS
-from ...oracle.name_server import UNREGISTERED, Request, RoutesRead, may_refuse
+from ...oracle.name_server import ASKED, BEAT, REGISTERED, UNREGISTERED, Request, RoutesRead, may_refuse
 from ...oracle.promises import told_by_hand
 from ...oracle.queue_owners import node_of_client
 from ...oracle.recorded import OURS, Life
@@ -47,7 +47,7 @@ from ..record.differences import (
     unlike_what_was_sent,
 )
 from ..record.known_brokers import known_brokers
-from ..record.received import REGISTERED, received
+from ..record.received import received
 from ..record.registered_rows import QueueRow, registered_rows, row_of
 from ..record.route_tables import Process, route_tables
 
@@ -236,12 +236,19 @@ class _Registering:
         """Broker; and NameServer, what it read of the broker, and what of that is wrong, in words."""
         for life in self._world.lives_of_kind("name_server"):
             came = (one for one in self._received.requests(life) if one.said or one.f == UNREGISTERED)
-            told = (one for one in came if one.f in (REGISTERED, UNREGISTERED))
-            for one in {(one.name, one.address, one.id_, id(one.said)): one for one in told}.values():
+            told, of_channel = (
+                (one for one in came if one.f in (REGISTERED, UNREGISTERED, ASKED, BEAT)),
+                dict[str, str](),
+            )
+            for one in {(*one[1:7], one.said.get("cluster"), id(one.said.get("topics"))): one for one in told}.values():
                 who = one.name, one.address, one.id_
                 if (one.f, life.node, *who) in self._asked or self._by_hand.may_name(who[0], str(who[2]), who[1]):
                     continue
                 broker = self._owners.get(one.address) or member_at(self._world, one.name, one.id_, one.address)
+                if one.f == REGISTERED:
+                    of_channel[one.channel] = broker
+                elif one.f in (ASKED, BEAT):  # by the channel of one broker's registrations, of this broker
+                    broker = of_channel.get(one.channel, broker)
                 had = self._rows.had(broker)
                 kind = misregistered(self._world, broker, one, life.node, had) or self._uncopied(broker, one)
                 yield broker, (life.node, one, kind)

@@ -29,6 +29,7 @@ from ..check import Check, Group, Needs, Section
 from ..findings import Rule, at_no_time, finding, rounded, verdict_by_counts
 from ..plain.forbidden import (
     ACKNOWLEDGED,
+    CODES_OF_A_FULL_DISK,
     CODES_OF_PULLS,
     CODES_OF_SENDS,
     FORBIDDEN,
@@ -49,7 +50,7 @@ from ..record.tallies import Tallies, tallies
 NAME = "availability"
 FORBIDDEN_KIND, MASTER_KIND = "refuses forbidden requests", "takes what it is sent"
 QUEUES_KIND, WAIT_KIND = "takes messages for its queues", "waits for a slave that is there"
-FULL_KIND = "refuses messages while its disk is full"
+FULL_KIND, FULL_CODE_KIND = "refuses messages while its disk is full", "refuses for its full disk with its code"
 CODE_KIND = "refuses with its code"
 SLAVE_KIND, TIMEOUT_KIND = "acknowledges what a slave has", "waits for its slaves"
 _TAKEN = (TO_A_MASTER, TO_ITS_QUEUES)
@@ -61,6 +62,7 @@ _FORBIDDEN = {
     CODES_OF_SENDS: _CODES,
     CODES_OF_PULLS: _CODES,
     TO_A_FULL_DISK: (FULL_KIND, "DefaultMessageStore.checkStoreStatus: a store whose disk is full takes no message"),
+    CODES_OF_A_FULL_DISK: (FULL_CODE_KIND, "SendMessageProcessor.handlePutMessageResult: a full disk is code 14"),
     TO_A_MASTER: (MASTER_KIND, "DefaultMessageStore.checkStoreStatus: a master's store takes messages"),
     TO_ITS_QUEUES: (QUEUES_KIND, "msgCheck: only a queueId that the topic lacks is illegal"),
     WITHOUT_SLAVE: (WAIT_KIND, "CommitLog.handleHA: without a slave a SYNC_MASTER answers SLAVE_NOT_AVAILABLE"),

@@ -18,6 +18,7 @@ from ....remoting.node.profile import Profile
 from ....remoting.topics import is_own
 from ...oracle.by_hand import Act
 from ...oracle.link import resent_after_ms
+from ...oracle.name_server import REGISTERED
 from ...oracle.roles import elects
 from ...oracle.slaves import SYNCHRONIZED_MS, slaves_of
 from ...oracle.world import World
@@ -26,7 +27,7 @@ from ..check import Check, Group, Needs, Section
 from ..findings import at_no_time, finding, verdict_of
 from ..record.control import Control
 from ..record.differences import MISSING, by_hand, differences
-from ..record.received import REGISTERED, received
+from ..record.received import received
 from ..record.registered_rows import row_of
 from ..record.route_tables import route_tables
 from ..routes.promised import wipes_last

@@ -9,7 +9,7 @@ from typing import Any, cast
 from ....actors.broker.client_manager import Client
 from ....actors.broker.processors.pull_processor import SUSPEND
 from ....actors.broker.server import Broker
-from ....actors.broker.stored import Append, Found, GetStatus, PutMessage
+from ....actors.broker.stored import Append, Found, GetStatus, PutMessage, StoreFull
 from ....remoting.bodies.client import ConsumerData, ConsumerIdList
 from ....remoting.bodies.route import DataVersion, TopicConfig
 from ....remoting.codes import FLAG_ONEWAY, RequestCode, ResponseCode
@@ -199,6 +199,21 @@ def broker_refuses_sends(broker: Broker) -> None:
 def broker_ignores_a_full_disk(broker: Broker) -> None:
     """a broker stores messages although its disk is full"""
     replace_part(broker, "fill_disk", does_nothing)
+
+
+@planted(BROKER_A, "disk-full", caught_by="availability")
+def broker_refuses_for_its_full_disk_with_code_1(broker: Broker) -> None:
+    """a broker whose disk is full refuses sends with SYSTEM_ERROR (code 1), not with code 14"""
+    methods = broker._processor._methods
+    send: Any = methods[RequestCode.SEND_MESSAGE_V2]
+
+    def refuse_as_a_wrong_request(connection: Any, request: RemotingCommand) -> Any:
+        try:
+            return send(connection, request)
+        except StoreFull as exc:
+            return RemotingCommand.response(ResponseCode.SYSTEM_ERROR, str(exc))
+
+    methods[RequestCode.SEND_MESSAGE_V2] = refuse_as_a_wrong_request
 
 
 @planted(BROKER_A, "broker-crash", caught_by="availability")

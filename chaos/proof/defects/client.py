@@ -12,6 +12,7 @@ from ....remoting.bodies.route import TopicRouteData
 from ....remoting.errors import ConnectError, RocketMQError, TopicNotExist, TransportError
 from ....remoting.node.network import Address
 from ....remoting.node.node import Node
+from ....remoting.node.profile import Profile
 from ...defects import around, does_nothing, does_nothing_async, replace_part, so_many_times
 from ...experiment.workloads.prober import ProberNode
 from .planting import EVERY_CLIENT, LASTING_CLIENTS, PRODUCER_0, PRODUCERS, Planted, Where, instance_of, may_find
@@ -185,6 +186,18 @@ def client_leaves_at_every_new_list(client: NameServerClient) -> None:
         if is_new:
             client.selector.chosen = None
         return is_new
+
+
+@planted(LASTING_CLIENTS, "list-shrinks", caught_by="name_server_selection")
+@in_every_name_server_client
+def client_keeps_the_channel_to_a_lost_name_server(client: NameServerClient) -> None:
+    """clients of 5.x leave their channel to a NameServer open that a new list no longer contains"""
+
+    @around(client, "update_addresses")
+    def update_as_4_9(update: Any, *args: Any) -> None:
+        client._profile = Profile.V4_9
+        update(*args)
+        client._profile = Profile.V5_X
 
 
 @planted(LASTING_CLIENTS, "list-grows", caught_by="name_server_selection")

@@ -1,7 +1,7 @@
 """Defects about slaves: NameServers that forget or misname slaves, consumers that never pull from them, slaves that
 serve the wrong messages."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, cast
 
@@ -14,6 +14,7 @@ from ....actors.namesrv.tables import BrokerGroup, Registered, Registration
 from ....clients.client_instance import FindBrokerResult
 from ....remoting.bodies.route import BrokerData, QueueData, Row
 from ....remoting.codes import MASTER_ID, PERM_WRITE, RequestCode, ResponseCode
+from ....remoting.command import RemotingCommand
 from ....remoting.node.network import Address
 from ...defects import around, does_nothing, does_nothing_async, registers_with, replace_part
 from ...experiment.workloads.consumer import ConsumerNode
@@ -40,6 +41,17 @@ _OF_ROUTES = (
 planted = Planted()
 
 
+def beats_with(broker: Broker, **fields: Callable[[], object]) -> None:
+    """Changes these fields of its heartbeats (code 904), where there is a value."""
+
+    @around(broker._client, "oneway")
+    async def changed(oneway: Any, target: Address, request: RemotingCommand, **more: Any) -> None:
+        if request.code == RequestCode.BROKER_HEARTBEAT:
+            values = {name: str(value()) for name, value in fields.items() if value() is not None}
+            request.ext_fields = (request.ext_fields or {}) | values
+        await oneway(target, request, **more)
+
+
 # -- a slave that acts for its master
 
 
@@ -48,6 +60,22 @@ planted = Planted()
 def broker_says_nothing_between_registrations(broker: Broker) -> None:
     """a broker whose slave can act as master sends NameServers no BROKER_HEARTBEAT (code 904)"""
     replace_part(broker._members, "_beat_all", does_nothing_async)
+
+
+@planted(SLAVE_OF_A, _ACTING, caught_by="routes_as_registered timers_kept")
+@may_find(f"{_OF_ROUTES} no_false_eviction")
+def slave_beats_for_its_master(broker: Broker) -> None:
+    """a slave names its master's address in its heartbeats (code 904), so NameServers keep a master that is frozen"""
+
+    beats_with(broker, brokerAddr=lambda: broker._synchronize.master)
+
+
+@planted(BROKER_A, _ACTING, caught_by="routes_as_registered")
+@may_find(f"{_OF_ROUTES} no_false_eviction")
+def broker_beats_under_another_cluster(broker: Broker) -> None:
+    """a broker's heartbeats (code 904) have another clusterName than its registrations"""
+
+    beats_with(broker, clusterName=lambda: "OtherCluster")
 
 
 @planted(NS_0, _ACTING, caught_by="routes_are_true")

@@ -1,6 +1,7 @@
 """name_server_selection over hand-written histories."""
 
 from itertools import permutations
+from typing import Any
 
 import pytest
 
@@ -26,9 +27,9 @@ def choice(
     return builder.event(node, "name_server_chosen", name_server=listed[index], value=value, **fields)
 
 
-def starts(counts: tuple[int, int, int] = (10, 10, 10), **workload: object) -> HistoryBuilder:
+def starts(counts: tuple[int, int, int] = (10, 10, 10), profile: str = "4.9", **workload: object) -> HistoryBuilder:
     """The prober's starts, each with its own list; `counts` of first choices per NameServer."""
-    builder = cluster(name_servers=3, clients=("producer-0", "prober"), workload=workload)
+    builder = cluster(name_servers=3, clients=("producer-0", "prober"), workload=workload, profile=profile)
     number = 0
     for index, count in enumerate(counts):
         for _ in range(count):
@@ -120,7 +121,7 @@ def channel(builder: HistoryBuilder, at_s: float, f: str, address: str, by: str 
     return builder.at(at_s).event("producer-0", "channel", f=f, address=address, value={"reason": f"closed by {by}"})
 
 
-def client(**kwargs: tuple[int, int, int]) -> HistoryBuilder:
+def client(**kwargs: Any) -> HistoryBuilder:
     """producer-0 with the list ns-0, ns-1, ns-2 chose ns-1 first, and called it once."""
     builder = starts(**kwargs).at(10).event("producer-0", "name_server_list", value=NS)
     channel(choice(builder, "producer-0", NS, 1), 10.01, "open", NS[1])
@@ -276,6 +277,20 @@ def test_who_is_on_the_new_list_is_kept_and_nobody_else(new: list[str], found: i
     value = {"old": None, "index": 0, "reason": "first"}
     builder.at(70).event("producer-0", "name_server_chosen", name_server=new[0], value=value)
     assert broken(call(channel(builder, 70.01, "open", new[0]), 70.02, new[0])).get("sticky", 0) == found
+
+
+@pytest.mark.parametrize(("profile", "closes", "found"), [("5.x", True, 0), ("5.x", False, 1), ("4.9", False, 0)])
+def test_since_5_3_1_the_channel_to_a_name_server_that_a_new_list_lacks_is_closed(
+    profile: str, closes: bool, found: int
+) -> None:
+    builder = (
+        client(profile=profile)
+        .at(40)
+        .event("producer-0", "name_server_list", f="fetchNameServerAddr", value=[NS[0], NS[2]])
+    )
+    if closes:
+        channel(builder, 40.001, "close", NS[1])
+    assert broken(builder.at(60)).get("closes the lost", 0) == found
 
 
 @pytest.mark.parametrize(("new", "found"), [(NS[::-1], 1), ([NS[1], NS[0]], 0)])

@@ -270,13 +270,16 @@ def test_of_a_table_of_no_list_of_a_broker_the_broker_is_guilty_where_it_registe
     assert ("which is not in broker-a's namesrvAddr" in cause.sentence) is registered
 
 
-@pytest.mark.parametrize(("read_s", "guilty"), [(None, "broker-a"), (150, "ns-0"), (159.9999, "broker-a")])
-def test_a_broker_that_a_table_lacks_is_guilty_unless_the_name_server_had_read_its_registration(
-    read_s: float | None, guilty: str
+@pytest.mark.parametrize(
+    ("read_s", "topics", "guilty"),
+    [(None, 2, "broker-a"), (150, 2, "ns-0"), (159.9999, 2, "broker-a"), (150, 1, "broker-a")],
+)
+def test_a_broker_that_a_table_lacks_is_guilty_unless_the_name_server_had_read_its_whole_registration(
+    read_s: float | None, topics: int, guilty: str
 ) -> None:
     told = cluster(name_servers=1, brokers=("broker-a",)).at(50).route("ns-0", "orders")
     if read_s is not None:
-        told.at(read_s).registers("ns-0", "broker-a")
+        told.at(read_s).registers("ns-0", "broker-a", {key: [4, 4, 6, 0] for key in ("orders", "more")[:topics]})
     told.at(160).route("ns-0", "orders", "broker-a")
     kept = Verdict(name="registrations_are_kept", verdict=Validity.VALID, examined=1)
     cause = cause_of([check(told.end(200)), kept])

@@ -208,6 +208,25 @@ def test_templates_are_as_rocketmq_makes_them_and_no_topic_is_a_template(
     assert [kind for kind in found if "data version" not in kind] == wrong
 
 
+@pytest.mark.parametrize("f", ["QUERY_DATA_VERSION", "BROKER_HEARTBEAT"])
+@pytest.mark.parametrize(
+    ("cluster_name", "address", "wrong"),
+    [
+        ("DefaultCluster", A, []),
+        ("OtherCluster", A, ["another clusterName than its own"]),
+        ("DefaultCluster", address_of("broker-a/1"), ["an address that it does not have"]),
+    ],
+)
+def test_a_broker_names_itself_in_questions_and_heartbeats(
+    f: str, cluster_name: str, address: str, wrong: list[str]
+) -> None:
+    builder = cluster(1, ("broker-a", "broker-a/1")).at(1).registers("ns-0", "broker-a")
+    builder.at(5).read("ns-0", f, "broker-a", address=address, value={"cluster": cluster_name})
+    asks = "questions (322)" if f == "QUERY_DATA_VERSION" else "heartbeats (904)"
+    found = [kind for who, kind in kinds(builder) if who == "broker-a"]
+    assert found == [f"names in {asks} {one}" for one in wrong]
+
+
 def test_a_slave_that_unregisters_its_masters_id_is_guilty_and_somebody_by_hand_is_not() -> None:
     def unregisters(id_: int, *, by_hand: bool = False) -> list[tuple[str, str]]:
         builder = cluster(1, ("broker-a", "broker-a/1")).at(1).registers("ns-0", "broker-a")

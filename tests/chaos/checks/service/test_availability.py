@@ -395,6 +395,7 @@ def test_a_slave_that_was_made_master_refuses_no_send_as_a_slave_does_though_a_f
     ("at_s", "answer", "is_wrong"),
     [
         (80, {"type": "fail", "code": 14}, False),
+        (80, {"type": "fail", "code": 1}, True),  # RocketMQ's brokers refuse with code 14
         (80, {"type": "ok", "code": 0}, True),  # stored, though there is no room
         (60.02, {"type": "ok", "code": 0}, False),  # the disk may not have been full yet
         (60.02, {"type": "fail", "code": 14}, False),

@@ -64,9 +64,14 @@ def test_a_name_server_that_is_asked_behind_one_that_hangs_is_asked_late() -> No
     assert (finding.wrong, finding.measured_ms) == (3, pytest.approx(6000))
 
 
-@pytest.mark.parametrize(("first_s", "wrong"), [(0, 0), (10, 1)])
-def test_a_broker_registers_at_its_start_and_not_only_when_its_timer_fires(first_s: int, wrong: int) -> None:
+@pytest.mark.parametrize(("first_s", "topics", "wrong"), [(0, 2, 0), (10, 2, 1), (0, 1, 1)])
+def test_a_broker_registers_all_topics_at_its_start_and_not_only_when_its_timer_fires(
+    first_s: int, topics: int, wrong: int
+) -> None:
     told = rounds(cluster(brokers=("broker-a",)), first_s)
+    for row in told.rows:
+        if row["event"] == "register" and row["time_ms"] < 1000:
+            row["value"]["topics"] = topics
     assert found(told, "registers at its start").wrong == wrong
 
 
