@@ -78,7 +78,11 @@ class Process(Stops):
         self.brokers = [node.name for node in world.of_kind("broker", "slave")]
         self.end_ms = min(life.end_ms, world.end_ms)
         crashes = [f for f in world.process_faults(life.node) if f.loss(world.timers) is Loss.CRASH]
-        if life.end_ms < world.end_ms and not any(f.start_ms == life.end_ms for f in crashes):
+        # A crash of the moment in which it had stopped is of the next process.
+        is_crashed = any(f.start_ms == life.end_ms for f in crashes) and not control.by_process("stopped").get(
+            self.process
+        )
+        if life.end_ms < world.end_ms and not is_crashed:
             self.end_ms -= leave_ms(world) + self.timers.A_ms * len(self.brokers)  # it stops in peace
         measured = control.lateness.of_node.get(life.node)
         if life.end_ms >= world.end_ms and measured is not None and len(measured.until):

@@ -335,3 +335,14 @@ def test_a_process_that_ended_before_a_slave_acted_as_master_is_not_asked_why_th
     told.at(25.1).learns("producer-0", route=acting)
     told.at(30).event("broker-a/1", "client_heartbeat", op_id="7", value={"client": "127.0.0.1@producer-0#1"})
     assert ("heartbeat", "heartbeats to masters only") not in kinds(told)
+
+
+@pytest.mark.parametrize("had_stopped", [True, False])
+def test_a_client_that_stops_closes_its_channels_though_the_next_process_is_killed_at_once(had_stopped: bool) -> None:
+    told, address = routed(story(), "broker-a"), address_of("broker-a")
+    told.at(40).event("consumer-0", "channel", f="close", address=address, value={"reason": "closed by self"})
+    if had_stopped:
+        told.event("consumer-0", "stopped")
+    told.at(40.001).fault("kill-1", "kill", "sigkill", "consumer-0")
+    closes = [one.more["because"] for one in wrong(check(told)) if one.object == "close"]
+    assert closes == ([] if had_stopped else ["broker-a"])
