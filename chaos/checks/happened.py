@@ -106,6 +106,7 @@ _NAME_SERVER: Mapping[str, str] = {
     "dropped too soon": "dropped {broker} too soon",
     "must hold an acknowledged broker": "acknowledged {broker}'s registration, but did not list {broker+topic}",
     "not as registered": "listed {broker+topic} with other queues or permissions than the broker had registered",
+    "no slave acts": "listed no slave of {broker+topic} as acting master, though supportActingMaster is true",
     "another slave acts": "listed a slave of {broker+topic} as acting master, though a smaller brokerId was registered",
     "no broker has this name": "listed {broker+topic}, but no broker has the name {broker}",
     "must be gone": "listed an address of {broker+topic}, though the address was no longer registered",

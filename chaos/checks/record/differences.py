@@ -26,7 +26,7 @@ from .settling import Wrong
 
 GONE, MISSING = "must be gone", "must be there"
 ROW, ADDRESS, QUEUES = "not as registered", "registered by nobody", "queues without an address"
-TWICE, ACTING = "under two ids", "another slave acts"
+TWICE, ACTING, NO_ACTING = "under two ids", "another slave acts", "no slave acts"
 WRITABLE = "writable without a master"
 UNCHANGED, OF_SLAVE, REFUSED = "queues of an old version", "queues of a slave", "address of an old version"
 OF_RULES = (WRITABLE, UNCHANGED, OF_SLAVE, REFUSED)
@@ -157,6 +157,8 @@ def _kind(name: str, shown: Mapping[str, Any], due: Mapping[str, Any], routes: R
         return TWICE
     if row is None or [*row] != [*(due_row or ())]:
         return ROW
+    if ids != due_ids and {*ids.values()} == {*due_ids.values()} and routes.must_show_acting:
+        return NO_ACTING
     if ids != due_ids:
         return GONE if len(ids) > len(due_ids) else MISSING
     return ""

@@ -38,6 +38,7 @@ from ..record.control import Control, Row
 from ..record.differences import (
     ACTING,
     ADDRESS,
+    NO_ACTING,
     OF_RULES,
     QUEUES,
     ROW,
@@ -106,7 +107,7 @@ def _wrong(control: Control, world: World, life: Life) -> Iterator[Finding]:
         found = [*unlike_what_was_sent(control, world, life)]
     else:
         found = [one for one in found if not by_hand(world, life, one)]
-        judged = (ROW, ADDRESS, QUEUES, TWICE, ACTING, *OF_RULES)
+        judged = (ROW, ADDRESS, QUEUES, TWICE, ACTING, NO_ACTING, *OF_RULES)
         found = [one for one in found if one.kind in judged or one.name not in known]
     for one in found:
         span = one.from_ms, one.to_ms

@@ -87,6 +87,13 @@ def name_server_ignores_how_long_to_bear_silence(server: NameServer) -> None:
 
 @planted(NS_0, _ACTING, caught_by="routes_as_registered")
 @may_find(_OF_ROUTES)
+def name_server_shows_no_acting_master(server: NameServer) -> None:
+    """a NameServer with supportActingMaster lists a slave that acts for its master under the slave's own brokerId"""
+    server.table.set_options(replace(server.processor.config.route_options, support_acting_master=False))
+
+
+@planted(NS_0, _ACTING, caught_by="routes_as_registered")
+@may_find(_OF_ROUTES)
 def name_server_lets_an_acting_master_be_written_to(server: NameServer) -> None:
     """a NameServer leaves queues writable after the queues' master is gone"""
 

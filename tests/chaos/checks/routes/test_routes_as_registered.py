@@ -336,7 +336,9 @@ def test_what_a_slave_acts_by_is_not_writable_until_its_master_registers() -> No
     assert {kind for _, kind in shows(6)} == {"writable without a master"}
 
 
-@pytest.mark.parametrize(("acts", "wrong"), [(1, set()), (2, {("ns-0", "another slave acts")})])
+@pytest.mark.parametrize(
+    ("acts", "wrong"), [(1, set()), (2, {("ns-0", "another slave acts")}), (0, {("ns-0", "no slave acts")})]
+)
 def test_the_slave_with_the_least_id_acts_for_a_master_that_is_gone(acts: int, wrong: set[tuple[str, str]]) -> None:
     brokers = "broker-a", "broker-a/1", "broker-a/2"
     builder = cluster(1, brokers, settings={"ns-0": {"supportActingMaster": True}}, profile="5.x")
@@ -345,8 +347,8 @@ def test_the_slave_with_the_least_id_acts_for_a_master_that_is_gone(acts: int, w
     for topic in MORE:
         builder.at(1).event("ns-0", "route", topic=topic, value=route_of(*brokers))
     builder.at(20).event("ns-0", "channel_ended", f="peer", op_id="broker-a", value={"reason": "closed"})
-    one, other = address_of(f"broker-a/{acts}"), address_of(f"broker-a/{3 - acts}")
-    route = {"brokers": {"broker-a": {"0": one, str(3 - acts): other}}, "queues": {"broker-a": [4, 4, 4, 0]}}
+    ids = {str(id_ if id_ != acts else 0): address_of(f"broker-a/{id_}") for id_ in (1, 2)}
+    route = {"brokers": {"broker-a": ids}, "queues": {"broker-a": [4, 4, 4, 0]}}
     for topic in MORE:
         builder.at(20).event("ns-0", "route", topic=topic, value=route)
     assert {one for one in kinds(builder) if one[0] == "ns-0"} == wrong
