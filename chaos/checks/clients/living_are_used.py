@@ -18,7 +18,7 @@ name_server_selection's question, and whether each queue has one owner is queue_
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from ...oracle.world import World
@@ -28,7 +28,6 @@ from ..findings import verdict_of
 from ..plain.part import Gathering
 from ..plain.uses import ELSEWHERE, READS, SAME, SHARES, STEPS, TRIES
 from ..record.at_slaves import read_there
-from ..record.control import Control
 from ..record.turns import client_routes, judged, out_of_turn, turns
 from ..record.uses import BrokerShares, edges
 from .queue_reads import first_pulls, reads
@@ -37,31 +36,21 @@ from .tries import tries
 NAME = "living_are_used"
 
 
-@dataclass(frozen=True)
-class Used:
-    """Counts, and the rows that say what there was to use."""
-
-    shares: BrokerShares = field(default_factory=BrokerShares)
-    control: Control = field(default_factory=lambda: Control.of_rows(()))
-
-
-def gather(gathering: Gathering, world: World) -> Used:
+def _shares(history: Gathering, world: World) -> BrokerShares:
     """Sends by queue and segment, retries, and reads by queue and time: counted, but for what is wrong."""
-    in_turn, strays = judged(gathering.counted(STEPS, world).of, client_routes(gathering.control))
-    shares = gathering.counted(SHARES, world)
-    for reading in (TRIES, READS):
-        shares = shares.plus(gathering.counted(reading, world))
+    in_turn, strays = judged(history.counted(STEPS, world).of, client_routes(history.control))
+    shares = BrokerShares.total([history.counted(reading, world) for reading in (SHARES, TRIES, READS)])
     names = ("same", "odd", "given_up", "to_slaves", "to_isolated", "not_isolated")
     ordered: dict[str, Any] = {
         name: tuple(sorted(getattr(shares, name), key=lambda one: (one.time_ms, one))) for name in names
     }
-    return Used(replace(shares, **ordered, in_turn=in_turn, strays=strays), gathering.control)
+    return replace(shares, **ordered, in_turn=in_turn, strays=strays)
 
 
-def judge(used: Used, world: World) -> Verdict:
+def judge(history: Gathering, world: World) -> Verdict:
     """Examined: producers' turns, retries, and queues that had to be read. Violations: queues that were used more or
     less often than in turn, retries on the broker that had failed, and queues that nobody read, or pulled late."""
-    shares, control = used.shares, used.control
+    shares, control = _shares(history, world), history.control
     routes = client_routes(control)
     misled = {one.node for one in shares.odd if one.kind == ELSEWHERE}  # where they sent nobody knows
     of_turns = turns(shares, world, routes, edges(control, world), control)
@@ -97,7 +86,6 @@ CHECK = Check(
     section=Section.CLIENTS,
     accuses_object=(ELSEWHERE,),
     needs=(Needs.MESSAGES,),
-    gather=gather,
     readings=(SHARES, TRIES, READS, STEPS),
     judge=judge,
     tells=lambda measured: _told(measured),

@@ -14,8 +14,7 @@ A message counts as worked off when its listener is done with it (`receive`). A 
 all of its members received; with broadcasting each consumer keeps its own offsets, and none may be at a broker.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ....remoting.codes import RequestCode
@@ -32,7 +31,7 @@ from ..findings import NEVER, Rule, at_no_time, finding, verdict_by_counts, wron
 from ..plain.commits import COMMITS
 from ..plain.part import Gathering
 from ..record.at_slaves import ANSWERED_MS, copied_before, misplaced
-from ..record.commits import CommitFacts, OfQueue, dues_of
+from ..record.commits import Ahead, Back, Behind, CommitFacts, Forgotten, GivenUp, OfQueue, OfQueue_, Older, dues_of
 from ..record.control import Control
 from ..record.route_tables import exists
 from ..record.uncommitted import behind, forgotten, not_kept
@@ -56,61 +55,33 @@ _RULES = {
 """What broke each rule, as the verdict's reason and the terminal's line say it."""
 
 
-@dataclass(frozen=True)
-class Commits:
-    """What became of the commits."""
-
-    commits: int = 0
-    broken: Mapping[str, int] = field(default_factory=dict)
-    """By rule: messages that were committed past, offsets, queues, parts of the time at a slave, or commits."""
-    unsure: int = 0
-    """Of all these: their receipts may have died with a killed process, or the machine was late."""
-    first: tuple[Finding, ...] = ()
-    """The first of the wrong ones, or of the unsure ones."""
-
-
-def gather(gathering: Gathering, world: World) -> Commits:
-    """One look at commits, sends and receipts; what has to be explained is looked at one by one."""
-    return judged(gathering.counted(COMMITS, world).in_order(), gathering.control, world)
-
-
-def judged(facts: CommitFacts, control: Control, world: World) -> Commits:
-    """What the rules do not explain of these facts."""
-    found = [*_Explained(facts, control, world).findings()]
+def judge(history: Gathering, world: World) -> Verdict:
+    """Examined: commits that changed an offset, those that should have been, and messages that were committed past
+    before they were received. Violations: these messages, commits of older offsets, older offsets answered, work
+    that was not committed in time, or not before a queue was given up, offsets that a broker did not keep,
+    broadcasters' at a broker. Unsure: their receipts may have died with a killed process, or the machine was late."""
+    facts = history.counted(COMMITS, world)
+    found = [*_Explained(facts, history.control, world).findings()]
     wrong = [finding for finding in found if finding.wrong]
     first = sorted(wrong or found, key=lambda one: (one.more["rule"] != "forgotten", one.from_ms, one.object))
     at_brokers = [_at_brokers(client, commits, world) for client, commits in sorted(facts.at_brokers.items())]
     broken = {rule: sum(finding.more["rule"] == rule for finding in found) for rule in _RULES}
-    return Commits(
-        commits=facts.commits,
-        broken={**broken, "at_brokers": sum(facts.at_brokers.values())},
-        unsure=len(found) - len(wrong),
-        first=(*first[:FINDINGS_MAX], *at_brokers),
-    )
-
-
-def judge(seen: Commits, world: World) -> Verdict:
-    """Examined: commits that changed an offset, those that should have been, and messages that were committed past
-    before they were received. Violations: these messages, commits of older offsets, older offsets answered, work
-    that was not committed in time, or not before a queue was given up, offsets that a broker did not keep,
-    broadcasters' at a broker."""
-    broken = {rule: seen.broken.get(rule, 0) for rule in _RULES}
-    # Of a growing history old commits are gone when a queue is taken later.
-    examined = seen.commits + sum(broken[rule] for rule in ("at_brokers", "behind", "left", "ahead"))
-    bad = sum(broken.values())
-    why = f"of {seen.commits} commits: {', '.join(f'{count} {_RULES[rule][0]}' for rule, count in broken.items())}"
+    broken["at_brokers"] = sum(facts.at_brokers.values())
+    bad, unsure = sum(broken.values()), len(found) - len(wrong)
+    why = f"of {facts.commits} commits: {', '.join(f'{count} {_RULES[rule][0]}' for rule, count in broken.items())}"
     return verdict_by_counts(
         NAME,
-        examined=examined,
-        wrong=bad - seen.unsure,
+        # Of a growing history old commits are gone when a queue is taken later.
+        examined=facts.commits + sum(broken[rule] for rule in ("at_brokers", "behind", "left", "ahead")),
+        wrong=bad - unsure,
         unsure=bad,
         why=why,
         why_unsure=f"{why}, which a killed consumer's lost rows or the machine's lateness may explain",
         nothing="no offset was committed" if world.of_kind("consumer") else "there was no consumer",
         unclear=world.mixed_up_by_hand,
-        measured={"commits": seen.commits, **broken},
+        measured={"commits": facts.commits, **broken},
         allowed={"bound_ms": 0.0, "formula": NEVER, "row": _ROW},
-        findings=seen.first,
+        findings=(*first[:FINDINGS_MAX], *at_brokers),
     )
 
 
@@ -121,7 +92,6 @@ CHECK = Check(
     section=Section.MESSAGES,
     accuses_object=(_REPEATED,),
     needs=(Needs.MESSAGES,),
-    gather=gather,
     readings=(COMMITS,),
     judge=judge,
     tells=lambda measured: _told(measured),
@@ -145,9 +115,10 @@ class _Explained:
         stops = (row for row in control.rows("stopped") if world.made_by(row.node) == OURS and row.node not in ended)
         self._control, self._world = control, world
         self._rules = CommitRules(dues_of(control, world), deleted, {row.process for row in stops})
-        self._unkept = tuple(not_kept(facts, self._rules))
-        # Where the broker has another offset, no consumer can help it.
-        self._facts = facts.without({one.place for one in self._unkept})
+        self._facts = facts
+        self._unkept = tuple(not_kept(self._odd(Forgotten), self._rules))
+        self._elsewhere = {one.place for one in self._unkept}
+        """Where the broker has another offset, no consumer can help it."""
         questions = (row for row in control.rows("timed_out") if row.f == RequestCode.QUERY_CONSUMER_OFFSET.name)
         waited = {(row.node, round(row.time_ms, 1)) for row in questions}
         self._unread = {
@@ -159,13 +130,20 @@ class _Explained:
         """Consumers, and when each took a queue though its question for the queue's offset had no answer. The
         consumer's row says that, or the row of its transport."""
 
+    def _odd(self, kind: type[OfQueue_]) -> Sequence[OfQueue_]:
+        """In an order that does not depend on the parts of the history."""
+        return sorted((one for one in self._facts.odd if isinstance(one, kind)), key=str)
+
+    def _of(self, kind: type[OfQueue_]) -> Iterator[OfQueue_]:
+        return (one for one in self._odd(kind) if one.place not in self._elsewhere)
+
     def findings(self) -> Iterator[Finding]:
         yield from self._ahead()
         yield from self._back()
         yield from self._older()
         yield from self._begun()
-        yield from behind(self._facts, self._rules, self._control)
-        yield from misplaced(self._facts, self._rules.dues, self._control)
+        yield from behind(self._of(Behind), self._rules, self._control)
+        yield from misplaced(self._facts.at_slaves, self._rules.dues, self._control)
         yield from forgotten(self._unkept, self._rules)
         yield from self._given_up()
 
@@ -174,7 +152,7 @@ class _Explained:
 
     def _ahead(self) -> Iterator[Finding]:
         rules = self._rules
-        for one in self._facts.ahead:
+        for one in self._of(Ahead):
             at_ms = one.committed_ms
             began_at = rules.began_at(one.queue, one.group, at_ms)
             if began_at is None or one.offset < began_at or self._is_deleted(one):
@@ -203,7 +181,7 @@ class _Explained:
 
     def _back(self) -> Iterator[Finding]:
         rules = self._rules
-        for one in self._facts.back:
+        for one in self._of(Back):
             if self._is_deleted(one) or offsets_vary(self._world, one.broker_name, one.at_ms):
                 continue
             hands = one.queue, one.group, one.offset, one.before_ms, one.at_ms
@@ -229,7 +207,7 @@ class _Explained:
 
     def _older(self) -> Iterator[Finding]:
         world, rules = self._world, self._rules
-        for one in self._facts.older:
+        for one in self._of(Older):
             faults = [fault for fault in world.process_faults(one.consumer) if not fault.ends_process]
             if self._is_deleted(one) or any(fault.overlaps(one.passed_ms, one.taken_ms) for fault in faults):
                 continue
@@ -289,7 +267,7 @@ class _Explained:
         broker; by a channel by which it had unregistered, a round of commits that was under way, too."""
         world, names = self._world, [server.name for server in self._world.of_kind("name_server")]
         brokers = [broker.name for broker in world.of_kind("broker", "slave")]
-        for one in self._facts.given_up:
+        for one in self._of(GivenUp):
             nodes = [*names, *(brokers if one.left else (one.broker_name, *slaves_of(world, one.broker_name)))]
             from_ms = one.dropped_ms - (OFFSET_CALL_MS if one.left else 0.0)
             if not all(self._rules.dues.is_whole(one.consumer, node, from_ms, one.at_ms) for node in nodes):

@@ -28,7 +28,19 @@ from ...oracle.time_outs import SUSPEND_MS
 from ...oracle.world import World
 from ...topology import is_slave, node_of_client_id
 from ..record.at_slaves import copied_before, slaves_that_tell
-from ..record.commits import Ahead, AtSlave, Back, Behind, CommitFacts, Forgotten, GivenUp, Older, Place
+from ..record.commits import (
+    Ahead,
+    AtSlave,
+    Back,
+    Behind,
+    CommitFacts,
+    Committed,
+    Forgotten,
+    GivenUp,
+    OfQueue,
+    Older,
+    Place,
+)
 from ..record.control import Control
 from ..record.control import Row as ControlRow
 from ..record.uncommitted import brokers_that_tell, interval_ms
@@ -63,21 +75,18 @@ def commits(part: Part, world: World) -> CommitFacts:
     receipts = with_offset(part.of("receive", "sent_back"))
     # By holding and by the queue that a message came from: it is another than was taken where a consumer is wrong.
     by_holding = list(_by_queue(receipts, "node", "incarnation", "op_id"))
-    return CommitFacts(
-        commits=sum(map(len, of_place.values())),
-        at_brokers=at_brokers,
-        ahead=tuple(_ahead(sends, receipts, world, first)),
-        back=tuple(_back(of_place, part.of("pull", types=("ok",)), world)),
-        older=() if broadcasting else tuple(_older(part.control, world, of_place)),
-        forgotten=(
-            *_forgotten(world, of_place),
-            *(_begun_below if broadcasting else _invented)(part.control, world, of_place),
-            *(() if broadcasting else _not_by_pulls(by_holding, part, world, of_place)),
-        ),
-        behind=tuple(_behind(by_holding, part.control, world, first)),
-        at_slaves=tuple(_at_slaves(world, of_place)),
-        given_up=() if broadcasting else (*_given_up(part.control, world, of_place), *_left(part.control, of_place)),
-    )
+    odd: list[OfQueue] = [
+        *_ahead(sends, receipts, world, first),
+        *_back(of_place, part.of("pull", types=("ok",)), world),
+    ]
+    odd += [*_forgotten(world, of_place), *_behind(by_holding, part.control, world, first)]
+    if broadcasting:
+        odd += _begun_below(part.control, world, of_place)
+    else:
+        odd += [*_older(part.control, world, of_place), *_invented(part.control, world, of_place)]
+        odd += _not_by_pulls(by_holding, part, world, of_place)
+        odd += [*_given_up(part.control, world, of_place), *_left(part.control, of_place)]
+    return CommitFacts(sum(map(len, of_place.values())), at_brokers, tuple(odd), _at_slaves(world, of_place))
 
 
 COMMITS = Reading(
@@ -250,15 +259,16 @@ def _taken(control: Control, world: World) -> Iterator[tuple[Place, ControlRow]]
     return (((*_queue(row), group_of[row.node]), row) for row in taken)
 
 
-def _at_slaves(world: World, commits: Mapping[Place, Sequence[Row]]) -> list[AtSlave]:
-    slaves, parts = slaves_that_tell(world), dict[tuple[str, str, str, str, int], list[float]]()
+def _at_slaves(world: World, commits: Mapping[Place, Sequence[Row]]) -> dict[AtSlave, Committed]:
+    slaves, found = slaves_that_tell(world), dict[AtSlave, Committed]()
     for (_, broker_name, _, group), of_place in commits.items():
         for row in of_place:
             client = row["value"].get("client")
             if row["node"] in slaves and client is not None:
-                part = broker_name, group, row["node"], client, int(row["time_ms"] // PART_MS)
-                parts.setdefault(part, []).append(row["time_ms"])
-    return [AtSlave(*part[:4], min(of), max(of), len(of)) for part, of in sorted(parts.items())]
+                part = AtSlave(broker_name, group, row["node"], client, int(row["time_ms"] // PART_MS))
+                one = Committed(1, row["time_ms"], row["time_ms"])
+                found[part] = found.get(part, Committed()).plus(one)
+    return found
 
 
 def _given_up(control: Control, world: World, commits: Mapping[Place, Sequence[Row]]) -> Iterator[GivenUp]:

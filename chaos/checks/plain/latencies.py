@@ -46,6 +46,8 @@ class Timed(Facts):
     slowest_ms: float | None = largest()
     first_slow_ms: float | None = least()
     """The end of the first that took longer than the bound."""
+    until_ms: float | None = largest()
+    """When the stretch was over; of several peers' the last."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ def send_times(
             broker = link["broker_name"]
             for stretch, inside in _inside(began[at], ended[at], stretches.get((link["node"], broker), ())):
                 who = Who("send", broker, stretch.start_ms)
-                timed = timed_of(took_ms[at][inside], ended[at][inside], least_ms(world))
+                timed = timed_of(took_ms[at][inside], ended[at][inside], least_ms(world), stretch.end_ms)
                 found[who] = found[who].plus(timed) if who in found else timed
         return Latencies(found)
 
@@ -113,7 +115,7 @@ def delivery_times(
             for stretch, inside in _inside(began_ms, np.maximum(ended[at], began_ms), stretches):
                 took_ms = np.maximum(0.0, ended[at] - began_ms)
                 who = Who(operation, broker, stretch.start_ms)
-                found[who] = timed_of(took_ms[inside], ended[at][inside], least_ms(world))
+                found[who] = timed_of(took_ms[inside], ended[at][inside], least_ms(world), stretch.end_ms)
         return Latencies(found)
 
     return Reading(Together.MESSAGE, ("send", "receive"), ("type", "f", "broker_name"), of, types=("ok",))
@@ -141,10 +143,10 @@ def _inside(began: Floats, ended: Floats, stretches: Sequence[Stretch]) -> Itera
             yield stretch, np.flatnonzero(inside)
 
 
-def timed_of(took_ms: Floats, ended: Floats, least_ms: float) -> Timed:
+def timed_of(took_ms: Floats, ended: Floats, least_ms: float, until_ms: float) -> Timed:
     """What took so long, and ended then, by how often it doubled the bound."""
     slow = took_ms > least_ms
     levels = np.minimum((STEPS * np.log2(took_ms[slow] / least_ms)).astype(np.int64), LEVELS)
     over = {int(level): int(count) for level, count in zip(*np.unique(levels, return_counts=True), strict=True)}
     first_ms = float(ended[slow].min()) if slow.any() else None
-    return Timed(len(took_ms), over, float(took_ms.max()), first_ms)
+    return Timed(len(took_ms), over, float(took_ms.max()), first_ms, until_ms)

@@ -1,22 +1,20 @@
 """The commits that need an explanation, one by one, and the number of all others."""
 
-from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Self, TypeVar
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
 
 from ...oracle.deliveries import Dues, Queue
-from ...oracle.intervals import grouped
 from ...oracle.world import World
-from ..check import Facts, joined
+from ..check import Facts, joined, largest, least
 from .control import Control, once
-from .uses import PART_MS
 
 Place = tuple[str, str, int, str]
 """Topic, broker name, queue id, group."""
-_OfQueue = TypeVar("_OfQueue", bound="OfQueue")
+OfQueue_ = TypeVar("OfQueue_", bound="OfQueue")
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class OfQueue:
     """What is told of one offset of a queue, and of one group there; with broadcasting of a consumer."""
 
@@ -39,7 +37,7 @@ class OfQueue:
         return {"rule": rule, "group": self.group, "queue_id": self.queue_id, "offset": self.offset}
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class Ahead(OfQueue):
     """A message of a queue that its group committed past before a member had received it, or that none has."""
 
@@ -130,15 +128,22 @@ class Copied(NamedTuple):
 
 
 class AtSlave(NamedTuple):
-    """A consumer's commits at a slave in one part of the time."""
+    """Of a consumer's commits at a slave: in which part of the time (PART_MS)."""
 
     broker_name: str
     group: str
     slave: str
     client: str
-    first_ms: float
-    last_ms: float
-    commits: int
+    part: int
+
+
+@dataclass(frozen=True)
+class Committed(Facts):
+    """How many commits, and when the first and the last of them was."""
+
+    commits: int = 0
+    first_ms: float | None = least()
+    last_ms: float | None = largest()
 
 
 @dataclass(frozen=True)
@@ -148,50 +153,9 @@ class CommitFacts(Facts):
     commits: int = 0
     at_brokers: Mapping[str, int] = field(default_factory=dict)
     """With broadcasting, by client: its commits that a broker got, which is nobody's to keep there."""
-    ahead: tuple[Ahead, ...] = joined()
-    back: tuple[Back, ...] = joined()
-    older: tuple[Older, ...] = joined()
-    forgotten: tuple[Forgotten, ...] = joined()
-    behind: tuple[Behind, ...] = joined()
-    at_slaves: tuple[AtSlave, ...] = joined()
-    given_up: tuple[GivenUp, ...] = joined()
-
-    def without(self, places: Set[Place]) -> Self:
-        """The same without these places, but for what brokers forgot."""
-
-        def elsewhere(found: Iterable[_OfQueue]) -> tuple[_OfQueue, ...]:
-            return tuple(one for one in found if one.place not in places)
-
-        return replace(
-            self,
-            ahead=elsewhere(self.ahead),
-            back=elsewhere(self.back),
-            older=elsewhere(self.older),
-            behind=elsewhere(self.behind),
-            given_up=elsewhere(self.given_up),
-        )
-
-    def in_order(self) -> Self:
-        """The same in order of time, whatever the order of the parts; one AtSlave a part of the time."""
-        at_slaves = grouped(((*one[:4], one.first_ms // PART_MS), one) for one in self.at_slaves)
-        return replace(
-            self,
-            ahead=tuple(sorted(self.ahead)),
-            back=tuple(sorted(self.back, key=lambda one: (one.at_ms, one.offset, one.place))),
-            older=tuple(sorted(self.older, key=lambda one: (one.taken_ms, one.consumer, one.place))),
-            forgotten=tuple(sorted(self.forgotten, key=lambda one: (one.at_ms, one.place))),
-            behind=tuple(sorted(self.behind, key=lambda one: (one.taken_ms, one.consumer, one.worked_ms, one.offset))),
-            given_up=tuple(sorted(self.given_up, key=lambda one: (one.at_ms, one.consumer, one.place))),
-            at_slaves=tuple(_together(at_slaves[part]) for part in sorted(at_slaves)),
-        )
-
-
-def _together(found: Sequence[AtSlave]) -> AtSlave:
-    return found[0]._replace(
-        first_ms=min(one.first_ms for one in found),
-        last_ms=max(one.last_ms for one in found),
-        commits=sum(one.commits for one in found),
-    )
+    odd: tuple[OfQueue, ...] = joined()
+    """Those that need an explanation."""
+    at_slaves: Mapping[AtSlave, Committed] = field(default_factory=dict)
 
 
 @once

@@ -25,7 +25,7 @@ from ...oracle.world import World
 from ...verdict import Finding
 from ..findings import Rule, finding
 from ..tolerance import Tolerance
-from .commits import Behind, CommitFacts, Forgotten
+from .commits import Behind, Forgotten
 from .control import Control
 from .timer_acts import Run, by_process
 
@@ -69,13 +69,11 @@ def interval_ms(world: World) -> float:
     return min((float(str(value)) for value in settings), default=0.0)
 
 
-def behind(facts: CommitFacts, rules: CommitRules, control: Control) -> Iterator[Finding]:
+def behind(those: Iterable[Behind], rules: CommitRules, control: Control) -> Iterator[Finding]:
     """The messages that a run, or giving the queue up, should have committed, and nothing or a later one did."""
-    if not facts.behind:
-        return
     world = rules.world
     tell, of_process = brokers_that_tell(world), by_process(control, "scheduled_task")
-    for one in facts.behind:
+    for one in those:
         if one.broker_name not in tell or (one.topic, one.broker_name) in rules.deleted:
             continue
         until_ms = world.end_ms if one.committed_ms is None else one.committed_ms
@@ -157,9 +155,9 @@ def _had_to_commit(one: Behind, at_ms: float, rules: CommitRules, control: Contr
     return is_free and rules.dues.is_whole(one.consumer, broker, at_ms, at_ms + _JUST_MS)
 
 
-def not_kept(facts: CommitFacts, rules: CommitRules) -> Iterator[Forgotten]:
+def not_kept(those: Iterable[Forgotten], rules: CommitRules) -> Iterator[Forgotten]:
     """Offsets that a process of a broker was told and did not have at the next commit, or question."""
-    for one in facts.forgotten:
+    for one in those:
         varies = not one.slave and offsets_vary(rules.world, one.broker_name, one.at_ms)
         if (one.topic, one.broker_name) in rules.deleted or varies:
             continue
@@ -174,26 +172,30 @@ def forgotten(unkept: Iterable[Forgotten], rules: CommitRules) -> Iterator[Findi
     broadcasting = rules.world.workload.get("broadcasting")
     for one in unkept:
         holder = rules.holder(one.queue, one.group, one.at_ms) or one.group
+        who, kind, span = (
+            (one.slave or one.broker_name, holder),
+            "did not keep a committed offset",
+            (one.told_ms, one.at_ms),
+        )
         because = f"{one.offset} was {'to be ' if one.of_pull else ''}stored, {one.before} was there later"
+        if one.is_answer:
+            kind, span = _ANSWERED, (one.at_ms, one.at_ms)
+            because = f"{one.before}, {one.offset} was committed"
+        elif one.of_pull:
+            kind = "takes what pulls commit"
+        if broadcasting:
+            who, kind = (one.group, one.broker_name), "lost its own offset"
         yield finding(
-            (one.group, one.broker_name, one.topic)
-            if broadcasting
-            else (one.slave or one.broker_name, holder, one.topic),
-            "lost its own offset"
-            if broadcasting
-            else _ANSWERED
-            if one.is_answer
-            else "takes what pulls commit"
-            if one.of_pull
-            else "did not keep a committed offset",
-            (one.at_ms if one.is_answer else one.told_ms, one.at_ms),
+            (*who, one.topic),
+            kind,
+            span,
             Rule(_PULL_ROW if one.of_pull else "ConsumerOffsetManager: an offset stays until the next commit"),
-            out=(one.at_ms if one.is_answer else one.told_ms, one.at_ms),
+            out=span,
             wrong=1,
             times={"committed": one.told_ms},
             more={
                 **one.told("forgotten"),
                 "answered" if one.is_answer else "before": one.before,
-                "because": f"{one.before}, {one.offset} was committed" if one.is_answer else because,
+                "because": because,
             },
         )
