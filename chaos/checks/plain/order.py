@@ -83,7 +83,7 @@ messages, its code, from where to go on, and that it came before the pull was he
 
 @dataclass(frozen=True)
 class Order(Facts):
-    """How many acknowledged sends, answered pulls, and receipts where they are promised an order; and those that are out
+    """How many acknowledged sends, answered pulls, and receipts where they are promised an order; and how many are out
     of it."""
 
     sends: int = 0
