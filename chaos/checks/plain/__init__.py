@@ -10,5 +10,6 @@ commits.py        commits that have to be explained (commits_follow_work), by qu
                   offsets_kept.py: offsets that brokers were told, and had later
 latencies.py      how long brokers took in quiet times (prompt_answers)
 effects.py        tries and pulls that show a fault (exercised)
-uses.py           what clients used (living_are_used); broker_uses.py: uses of lost brokers (dead_brokers_avoided)
+uses.py           what clients used (living_are_used); tries.py: the tries of their sends
+broker_uses.py    uses of lost brokers (dead_brokers_avoided)
 """

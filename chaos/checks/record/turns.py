@@ -156,11 +156,11 @@ def _turn(segment: Segment, counts: Mapping[Queue, int], ring: tuple[Queue, ...]
     )
 
 
-def out_of_turn(shares: BrokerShares, world: World) -> Iterator[Finding]:
+def out_of_turn(in_turn: int, strays: Sequence[Stray], world: World) -> Iterator[Finding]:
     """All that were in turn together, and each that was not."""
-    if shares.in_turn:
-        yield finding("producers", "sent to the next queue", (0.0, world.end_ms), Rule(TURN), examined=shares.in_turn)
-    for one in islice(shares.strays, FINDINGS_MAX):
+    if in_turn:
+        yield finding("producers", "sent to the next queue", (0.0, world.end_ms), Rule(TURN), examined=in_turn)
+    for one in islice(strays, FINDINGS_MAX):
         queue, due, before = (f"{name} {queue_id}" for name, queue_id in (one.queue, one.due, one.before))
         kind = "sent to a wrong queue" if one.is_routed else "sent to an unwritable queue"
         more = {"queue": queue, "next": due, "after": before}
