@@ -31,7 +31,7 @@ from ..plain.part import Gathering
 from ..plain.tries import ELSEWHERE, ISOLATES, NOT_ISOLATED, OTHER, SAME, TRIES, Tries
 from ..plain.uses import READS, SHARES, STEPS
 from ..record.at_slaves import read_there
-from ..record.turns import client_routes, judged, out_of_turn, turns
+from ..record.turns import client_routes, out_of_turn, turns
 from ..record.uses import edges
 from .queue_reads import first_pulls, reads
 
@@ -61,9 +61,8 @@ def judge(history: Gathering, world: World) -> Verdict:
     in_turn = [turn for turn in of_turns if turn.subject not in misled]
     in_turn.sort(key=lambda turn: -turn.more.get("off_by", 0))
     told = {(one.subject, one.object) for one in tries.findings if one.kind == SAME}
-    next_, strays = judged(history.counted(STEPS, world).of, routes)
-    new = [one for one in strays if not (one.on_same_broker and (one.node, one.queue[0]) in told)]
-    of_steps = (one for one in out_of_turn(next_, new, world) if one.subject not in misled)
+    of_steps = out_of_turn(history.counted(STEPS, world).of, routes, world, told)
+    of_steps = (one for one in of_steps if one.subject not in misled)
     of_sends = (*_of_tries(tries, world), *in_turn, *of_steps)
     of_reads = (*reads(shares, control, world), *first_pulls(shares, control, world))
     found = [*of_sends, *of_reads, *read_there(shares, world, control)]

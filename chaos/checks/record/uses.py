@@ -56,28 +56,6 @@ class SlaveRead(NamedTuple):
     address: str
 
 
-class Stray(NamedTuple):
-    """A try's queue that was not the next one."""
-
-    node: str
-    incarnation: int
-    queue: Queue
-    due: Queue
-    before: Queue
-    """Of the try before it."""
-    times: int
-    first_ms: float
-    is_routed: bool = True
-    """Whether the producer's route has the queue, and lets it write there."""
-    again: bool = False
-    """Of one send."""
-
-    @property
-    def on_same_broker(self) -> bool:
-        """Whether it was a retry on the broker of the try before, though another broker was next."""
-        return self.again and self.queue[0] == self.before[0] != self.due[0]
-
-
 @dataclass(frozen=True)
 class BrokerShares(Facts):
     """What clients used; see the module."""
