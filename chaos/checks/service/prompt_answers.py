@@ -38,7 +38,7 @@ from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
 from ..findings import Rule, finding, rounded, verdict_of
-from ..plain.latencies import DELAYED, STEPS, Timed, Who, delivery_times, send_times, timed_of
+from ..plain.latencies import DELAYED, STEPS, Latencies, Timed, Times, Who, delivery_times, in_quiet, send_times
 from ..plain.part import Gathering
 from ..record.control import Control
 from ..record.lateness import Lateness
@@ -116,24 +116,20 @@ def shared(world: World) -> list[Stretch]:
 SENDS, DELIVERY = send_times(sends, bound_ms), delivery_times(shared, bound_ms)
 
 
-def of_name_servers(control: Control, world: World) -> dict[Who, Timed]:
+def of_name_servers(control: Control, world: World) -> Latencies:
     """Look-ups and registrations that were answered, by NameServer and quiet stretch."""
     names = {node.address: node.name for node in world.of_kind("name_server")}
-    least_ms, found = bound_ms(world), defaultdict[Who, list[tuple[float, float, float]]](list)
-    registering = registrations(world)
+    registering, of = registrations(world), defaultdict[tuple[str, str, str], list[tuple[float, float, float]]](list)
     for row in control.rows("name_server_call", "register"):
-        is_call = row.event == "name_server_call"
-        if row.code is None or row.duration_ms is None or row.name_server not in names or (is_call and _tries(row) > 1):
-            continue
-        began_ms = row.time_ms - row.duration_ms
-        server = names[row.name_server]
-        for stretch in look_ups(world, row.node) if is_call else registering.get((row.node, server), ()):
-            if stretch.start_ms <= began_ms and row.time_ms <= stretch.end_ms:
-                operation = "look-up" if is_call else "registration"
-                times = row.duration_ms, row.time_ms, stretch.end_ms
-                found[Who(operation, server, stretch.start_ms)].append(times)
-    columns = {who: np.array(of) for who, of in found.items()}
-    return {who: timed_of(of[:, 0], of[:, 1], least_ms, float(of[:, 2].max())) for who, of in columns.items()}
+        operation = "look-up" if row.event == "name_server_call" else "registration"
+        if row.code is not None and row.duration_ms is not None and row.name_server in names and _tries(row) <= 1:
+            times = row.began_ms, row.time_ms, row.duration_ms
+            of[operation, row.node, names[row.name_server]].append(times)
+    counted = [Latencies()]
+    for (operation, node, server), every in of.items():
+        stretches = look_ups(world, node) if operation == "look-up" else registering.get((node, server), ())
+        counted.append(in_quiet(operation, server, Times(*np.array(every).T), stretches, bound_ms(world)))
+    return Latencies.total(counted)
 
 
 def _tries(row: Any) -> int:
@@ -142,8 +138,8 @@ def _tries(row: Any) -> int:
 
 def judge(history: Gathering, world: World) -> Verdict:
     """Examined: operations in quiet times. Violations: those that a slow peer answered late."""
-    counted = {who: of for one in (SENDS, DELIVERY) for who, of in history.counted(one, world).timed.items()}
-    return judged(of_name_servers(history.control, world) | counted, history.control.lateness, world)
+    counted = (of_name_servers(history.control, world), *(history.counted(one, world) for one in (SENDS, DELIVERY)))
+    return judged(Latencies.total(counted).timed, history.control.lateness, world)
 
 
 def judged(every: Mapping[Who, Timed], lateness: Lateness, world: World) -> Verdict:
