@@ -1,8 +1,8 @@
-"""The checks: each is a record (check.py) with two functions, `gather` and `judge`.
+"""The checks: each is a record (check.py) with one function, `judge`.
 
     history rows ──► World (lives, faults) ──► oracle/ (who must be in whose table, and when)
          │                                            │
-         └──► gather: few, frozen facts ──────────────┴──► judge, with the machine's lateness ──► Verdict
+         └──► control rows, and counts of traffic ────┴──► judge, with the machine's lateness ──► Verdict
 
 CHECKS has them by name: every module of the GROUPS that has a CHECK. None imports Spark.
 """

@@ -141,13 +141,12 @@ _GROUPS = (Group.ROUTES, Group.TIMERS, *(group for group in Group if group not i
 
 
 def _guilty(example: Example, verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
-    check, kind = CHECKS.get(verdict.name), str(example.more.get("kind"))
-    of_object = check is not None and kind in check.accuses_object
     if example.more.get("because") == NOT_JUDGED:
         return ""
-    if of_object or not example.who or _unregistered(example, verdict, verdicts):
+    if not example.who or _unregistered(example, verdict, verdicts):
         return example.what or example.who
-    return str(example.more.get("holder") or example.who)
+    accused = CHECKS[verdict.name].accused(example) if verdict.name in CHECKS else example.who
+    return str(example.more.get("holder") or accused) if accused == example.who else accused
 
 
 def _unregistered(example: Example, verdict: Verdict, verdicts: Sequence[Verdict]) -> bool:

@@ -1,9 +1,9 @@
 """The record of a check, from which docs, scenarios, report and live judging get everything about it.
 
-    history ── readings (counted of its traffic) ── gather ──► facts: few, frozen ── judge, with the World ──► Verdict
+    history ── control rows, and readings (counted of its traffic) ── judge, with the World ──► Verdict
 
 A reading counts the same of a whole history in this process and, added up, of its parts under Spark (plain/part.py).
-`judge` knows nothing of that, so that a test may hand it facts made by hand.
+`judge` knows nothing of that.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from enum import StrEnum
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
-from ..verdict import FINDINGS_MAX
+from ..oracle.intervals import grouped
+from ..verdict import FINDINGS_MAX, Example, Finding
 
 if TYPE_CHECKING:
     from ..oracle.world import World
     from ..verdict import Verdict
     from .plain.part import Gathering, Reading
 
-Facts_ = TypeVar("Facts_")
-Row_ = TypeVar("Row_")
+Seen_ = TypeVar("Seen_")
 
 
 class Group(StrEnum):
@@ -110,14 +110,19 @@ def largest() -> Any:
     return field(default=None, metadata={_ADDING: lambda one, other: _best(max, one, other)})
 
 
-def foremost(rows: Iterable[Row_], key: Callable[[Row_], Any]) -> tuple[Row_, ...]:
-    """The first of these rows, by this order, as many as findings are kept."""
-    return tuple(sorted(rows, key=key)[:FINDINGS_MAX])
+def foremost(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The first of each kind, as many as are kept; in order of time, those that are wrong for certain before others."""
+
+    def key(one: Finding) -> tuple[Any, ...]:
+        return not one.wrong, one.from_ms, str(one.more.get("msg_key")), one.to_ms, str(one)
+
+    of_kinds = grouped((one.kind, one) for one in sorted(findings, key=key))
+    return tuple(sorted((one for of in of_kinds.values() for one in of[:FINDINGS_MAX]), key=key))
 
 
-def first(key: Callable[[Any], Any]) -> Any:
-    """A field for some of many rows: the first of both parts, by this order."""
-    return field(default=(), metadata={_ADDING: lambda one, other: foremost(_add(one, other), key)})
+def found() -> Any:
+    """A field for findings, which may be as many as messages: the foremost of both parts."""
+    return field(default=(), metadata={_ADDING: lambda one, other: foremost(one + other)})
 
 
 def joined() -> Any:
@@ -134,8 +139,8 @@ def _best(of: Callable[[Iterable[Any]], Any], *values: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check(Generic[Facts_]):
-    """One check."""
+class Check(Generic[Seen_]):
+    """One check. It sees the control rows alone, or, with `readings`, the whole history."""
 
     name: str
     says: str
@@ -151,11 +156,9 @@ class Check(Generic[Facts_]):
     the process was paused then (`Fault.stood_still`)."""
     needs: tuple[Needs, ...]
     """Without one of these it cannot judge; who cannot give it says so, of the first that is missing."""
-    judge: Callable[[Facts_, World], Verdict]
+    judge: Callable[[Seen_, World], Verdict]
     readings: tuple[Reading[Any], ...] = ()
     """What it asks for of the traffic, which is counted for all checks at once; none: control rows alone decide it."""
-    gather: Callable[[Gathering, World], Facts_] | None = None
-    """Its facts. None: those of its one reading; of a check that reads control rows alone, these."""
     tells: Callable[[Mapping[str, Any]], str] | None = None
     """What `measured` of its verdict comes to, as a person would say it; "" or None: the numbers speak."""
     clients: tuple[str, ...] | None = None
@@ -167,15 +170,13 @@ class Check(Generic[Facts_]):
     joins_for: tuple[str, ...] = ()
     """Rows of these events have it judged, whatever checks were asked for."""
 
-    def __post_init__(self) -> None:
-        if self.gather is None and len(self.readings) > 1:
-            raise TypeError(f"the record of {self.name} must say how its `readings` become its facts (`gather`)")
+    def judged(self, history: Gathering, world: World) -> Verdict:
+        """What it says of the history."""
+        return self.judge(cast(Seen_, history if self.readings else history.control), world)
 
-    def facts(self, gathering: Gathering, world: World) -> Facts_:
-        """What it judges by."""
-        if self.gather is not None:
-            return self.gather(gathering, world)
-        return cast(Facts_, gathering.counted(self.readings[0], world) if self.readings else gathering.control)
+    def accused(self, e: Example) -> str:
+        """The node whose doing the example shows."""
+        return e.what if e.what and e.more.get("kind") in self.accuses_object else e.who
 
     @property
     def looks_at(self) -> tuple[str, ...]:

@@ -408,9 +408,7 @@ def _wrong_of(verdicts: Sequence[Verdict], groups: Sequence[Group], *, who: bool
 
 
 def _guilty(v: Verdict) -> str:
-    accused = CHECKS[v.name].accuses_object
-    wrong = (finding for finding in v.findings if finding.wrong)
-    guilty = sorted({of.object if of.kind in accused else of.subject for of in wrong} - {""})
+    guilty = sorted({CHECKS[v.name].accused(of.example) for of in v.findings if of.wrong} - {""})
     return f" ({', '.join(guilty[:3])}{' and others' if len(guilty) > 3 else ''})" if guilty else ""
 
 

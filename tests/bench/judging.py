@@ -35,7 +35,7 @@ def judge(where: str, master: str | None) -> dict[str, Any]:
 
             return timed_run
 
-        return replace(check, gather=part(check.gather), judge=part(check.judge))
+        return replace(check, judge=part(check.judge))
 
     checks: Mapping[str, Check[Any]] = {name: timed(check) for name, check in CHECKS.items()}
     setattr(spark_module, "CHECKS", checks)  # noqa: B010 - measured from outside, as a test would

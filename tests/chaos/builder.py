@@ -196,8 +196,8 @@ class HistoryBuilder:
         if spark is not None:
             return judged(check, self.frame(spark))
         history, world = in_memory(to_table(self.rows))
-        whole = check.judge(check.facts(history, world), world)
-        cut = check.judge(check.facts(InParts(history, random.Random(1)), world), world)
+        whole = check.judged(history, world)
+        cut = check.judged(InParts(history, random.Random(1)), world)
         assert said(whole) == said(cut)
         return whole
 
@@ -255,7 +255,7 @@ def judged(check: Check[Any], history: DataFrame) -> Verdict:
     from nemesrv.chaos.checks.spark.parts import gather
 
     gathering, world = gather(history)
-    return check.judge(check.facts(gathering, world), world)
+    return check.judged(gathering, world)
 
 
 def cluster(

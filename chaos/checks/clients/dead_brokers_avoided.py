@@ -10,7 +10,7 @@ because a client keeps its old route when there is none. A use is a send attempt
 belongs to a send that began up to T earlier.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...oracle.lost_brokers import Absence, absences, too_short
@@ -20,46 +20,34 @@ from ..check import Check, Group, Needs, Section
 from ..findings import counted, finding, leavings, need_not_leave, verdict_of
 from ..plain.broker_uses import broker_uses
 from ..plain.part import Gathering
-from ..record.broker_uses import BrokerUses, Key, Uses, departures, key_of
-from ..tolerance import Tolerance, tolerance
+from ..record.broker_uses import Uses, departures, key_of
+from ..record.control import Control
 
 NAME = "dead_brokers_avoided"
 
 
-def judged_absences(world: World, gone: Iterable[Absence]) -> list[Absence]:
+def _judged(control: Control, world: World) -> list[Absence]:
     """The promised ones that outlast the window of the client's use, and the departures; each once."""
     promised = (absence for absence in absences(world) if absence.from_ms < absence.end_ms)
-    return [*{key_of(absence): absence for absence in (*gone, *promised)}.values()]
+    return [*{key_of(absence): absence for absence in (*departures(control, world), *promised)}.values()]
 
 
-USES = broker_uses(lambda control, world: judged_absences(world, departures(control, world)))
+USES = broker_uses(_judged)
 
 
-def gather(gathering: Gathering, world: World) -> BrokerUses:
-    """What clients did while brokers were lost to them, each absence that outlasts its window."""
-    gone = tuple(departures(gathering.control, world))
-    found, servers = judged_absences(world, gone), [node.name for node in world.of_kind("name_server")]
-    measured = dict[Key, Uses]()
-    for one in found:
-        nodes, from_ms = (one.client, one.broker, *servers), one.start_ms - world.timers.R_ms
-        measured[key_of(one)] = Uses(lag_ms=gathering.control.lateness.largest(world, nodes, from_ms, one.from_ms))
-    return gathering.counted(USES, world).plus(BrokerUses(measured, gone))
-
-
-def judge(facts: BrokerUses, world: World) -> Verdict:
+def judge(history: Gathering, world: World) -> Verdict:
     """Examined: absences that outlasted their window, of clients that did something then. Violations: later uses.
     UNKNOWN where brokers were lost, and none for so long that a client had to leave it."""
-    found, short = judged_absences(world, facts.gone), too_short(world)
+    found, short = _judged(history.control, world), too_short(world)
     if not found:
         why = "no client lost a broker by a fault (as in broker-crash), and no broker left a client's routes"
         return Verdict.nothing_examined(NAME, _too_short(short) if short else why)
     promised = sum(not absence.address for absence in found)
-    nothing = Uses()
-    seen = [(absence, facts.of.get(key_of(absence), nothing)) for absence in found]
-    findings = [_finding(a, tolerance(world.timers, uses.lag_ms, a.window.timers), uses) for a, uses in seen]
+    uses = history.counted(USES, world).of
+    findings = [_finding(one, uses.get(key_of(one), Uses()), history.control, world) for one in found]
     lasts = [
         (absence.client, absence.broker, absence.fault_id, finding.measured_ms, absence.window)
-        for (absence, _), finding in zip(seen, findings, strict=True)
+        for absence, finding in zip(found, findings, strict=True)
         if not absence.address and finding.measured_ms is not None
     ]
     verdict = verdict_of(
@@ -87,7 +75,6 @@ CHECK = Check(
     is_of_the_whole=True,
     despite_stalls=True,
     needs=(Needs.MESSAGES,),
-    gather=gather,
     readings=(USES,),
     judge=judge,
     outside=True,
@@ -102,11 +89,14 @@ def _told(last_uses: Sequence[Mapping[str, Any]]) -> str:
     return f"last use {last['after_ms'] / 1000:.1f} s after {last['broker_name']} was lost, by {last['client']}"
 
 
-def _finding(absence: Absence, tolerance_: Tolerance, uses: Uses) -> Finding:
+def _finding(absence: Absence, uses: Uses, control: Control, world: World) -> Finding:
+    nodes = (absence.client, absence.broker, *(node.name for node in world.of_kind("name_server")))
+    span = absence.start_ms - world.timers.R_ms, absence.from_ms
+    allowed = control.lateness.tolerance(world, nodes, *span, absence.window.timers)
     worst = shown = uses.worst
     reaches_ms = worst.over_ms if worst else 0.0
     last_ms, over_ms = uses.last_ms, 0.0
-    if uses.last is not None and reaches_ms > tolerance_.valid_up_to_ms:
+    if uses.last is not None and reaches_ms > allowed.valid_up_to_ms:
         shown, over_ms = uses.last, uses.last.over_ms
         last_ms = absence.from_ms + over_ms
     elif worst is not None:  # in time but for the tolerance, counted from the nearer end
@@ -120,8 +110,8 @@ def _finding(absence: Absence, tolerance_: Tolerance, uses: Uses) -> Finding:
         (absence.from_ms, absence.end_ms),
         absence.window,
         out=(shown.time_ms, None) if shown else None,
-        tolerance=tolerance_,
-        **counted(reaches_ms, tolerance_),
+        tolerance=allowed,
+        **counted(reaches_ms, allowed),
         measured_ms=None if last_ms is None else last_ms - absence.start_ms,
         over_ms=over_ms,
         examined=int(uses.after > 0),

@@ -5,8 +5,8 @@ are read.
       broker-a 0 1 2 3 │ broker-b 0 1 2 3     n sends over q queues: ⌊n/q⌋ or ⌈n/q⌉ each (turns.py)
     its tries while some fail, and within P / 30 of a poll          each at the queue behind that of the try before
     an ordered workload's sends             rule: the queue of the sharding key's number (turns.py)
-    a try that follows a failed one, and whom it isolates           tries.py
-    a try at a slave, which no route had as a master                tries.py
+    a try that follows a failed one, and whom it isolates           plain/tries.py
+    a try at a slave, which no route had as a master                plain/tries.py
     a queue of a living broker; the first pull of a taken queue     queue_reads.py
     a queue that was read at a slave                                read at the master again when the route has it
                                                                     (at_slaves.py)
@@ -17,69 +17,61 @@ and so among the q (with sendLatencyFaultEnable, when its isolation is over). Wh
 name_server_selection's question, and whether each queue has one owner is queue_ownership's.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
+from ...oracle.recorded import OURS
+from ...oracle.time_outs import avoids
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
-from ..findings import verdict_of
+from ..findings import Rule, finding, verdict_of
 from ..plain.part import Gathering
-from ..plain.uses import ELSEWHERE, READS, SAME, SHARES, STEPS, TRIES
+from ..plain.tries import ELSEWHERE, ISOLATES, NOT_ISOLATED, OTHER, SAME, TRIES, Tries
+from ..plain.uses import READS, SHARES, STEPS
 from ..record.at_slaves import read_there
-from ..record.control import Control
-from ..record.turns import client_routes, judged, out_of_turn, turns
-from ..record.uses import BrokerShares, edges
+from ..record.turns import client_routes, out_of_turn, turns
+from ..record.uses import edges
 from .queue_reads import first_pulls, reads
-from .tries import tries
 
 NAME = "living_are_used"
 
 
-@dataclass(frozen=True)
-class Used:
-    """Counts, and the rows that say what there was to use."""
-
-    shares: BrokerShares = field(default_factory=BrokerShares)
-    control: Control = field(default_factory=lambda: Control.of_rows(()))
-
-
-def gather(gathering: Gathering, world: World) -> Used:
-    """Sends by queue and segment, retries, and reads by queue and time: counted, but for what is wrong."""
-    in_turn, strays = judged(gathering.counted(STEPS, world).of, client_routes(gathering.control))
-    shares = gathering.counted(SHARES, world)
-    for reading in (TRIES, READS):
-        shares = shares.plus(gathering.counted(reading, world))
-    names = ("same", "odd", "given_up", "to_slaves", "to_isolated", "not_isolated")
-    ordered: dict[str, Any] = {
-        name: tuple(sorted(getattr(shares, name), key=lambda one: (one.time_ms, one))) for name in names
-    }
-    return Used(replace(shares, **ordered, in_turn=in_turn, strays=strays), gathering.control)
+def _of_tries(tries: Tries, world: World) -> Iterator[Finding]:
+    """All that were on another broker together, and all after which their broker was isolated; and each that broke a
+    rule."""
+    right, span = tries.retries - tries.broken.get(SAME, 0), (0.0, world.end_ms)
+    unknown = any(avoids(world, node.name) and node.implementation != OURS for node in world.of_kind("producer"))
+    if right > 0 and not unknown:
+        yield finding("producers", "tried another broker", span, Rule(OTHER), examined=right)
+    if tries.isolating:
+        right = tries.isolating - tries.broken.get(NOT_ISOLATED, 0)
+        yield finding("producers", "isolated the broker", span, Rule(ISOLATES), examined=right)
+    yield from tries.findings
 
 
-def judge(used: Used, world: World) -> Verdict:
+def judge(history: Gathering, world: World) -> Verdict:
     """Examined: producers' turns, retries, and queues that had to be read. Violations: queues that were used more or
     less often than in turn, retries on the broker that had failed, and queues that nobody read, or pulled late."""
-    shares, control = used.shares, used.control
-    routes = client_routes(control)
-    misled = {one.node for one in shares.odd if one.kind == ELSEWHERE}  # where they sent nobody knows
+    control, routes, tries = history.control, client_routes(history.control), history.counted(TRIES, world)
+    shares = history.counted(SHARES, world).plus(history.counted(READS, world))
+    misled = {one.subject for one in tries.findings if one.kind == ELSEWHERE}  # where they sent nobody knows
     of_turns = turns(shares, world, routes, edges(control, world), control)
     in_turn = [turn for turn in of_turns if turn.subject not in misled]
     in_turn.sort(key=lambda turn: -turn.more.get("off_by", 0))
-    of_tries = [*tries(shares, routes, control, world)]
-    told = {(one.subject, one.object) for one in of_tries if one.kind == SAME}
-    new = tuple(one for one in shares.strays if not (one.on_same_broker and (one.node, one.queue[0]) in told))
-    strays = (stray for stray in out_of_turn(replace(shares, strays=new), world) if stray.subject not in misled)
-    of_sends = (*of_tries, *in_turn, *strays)
+    told = {(one.subject, one.object) for one in tries.findings if one.kind == SAME}
+    of_steps = out_of_turn(history.counted(STEPS, world).of, routes, world, told)
+    of_steps = (one for one in of_steps if one.subject not in misled)
+    of_sends = (*_of_tries(tries, world), *in_turn, *of_steps)
     of_reads = (*reads(shares, control, world), *first_pulls(shares, control, world))
     found = [*of_sends, *of_reads, *read_there(shares, world, control)]
     open_ = _undecided(in_turn, world)
     measured: dict[str, Any] = {
         "sends": sum(finding.more.get("sends", 0) for finding in in_turn),
         "turns": sum(finding.examined for finding in in_turn),
-        "retries": shares.retries,
-        "retries_on_same": len(shares.same),
+        "retries": tries.retries,
+        "retries_on_same": tries.on_same,
         "reads": sum(finding.examined for finding in found if finding.kind.startswith(("read", "refused"))),
     }
     nothing = "no producer sent round-robin, no send was tried again, and no queue had to be read"
@@ -97,7 +89,6 @@ CHECK = Check(
     section=Section.CLIENTS,
     accuses_object=(ELSEWHERE,),
     needs=(Needs.MESSAGES,),
-    gather=gather,
     readings=(SHARES, TRIES, READS, STEPS),
     judge=judge,
     tells=lambda measured: _told(measured),

@@ -21,29 +21,22 @@ So in a run without faults and rebalances every duplicate is a violation. With b
 its own. Whether a message came at all is no_acknowledged_loss's question.
 """
 
-from dataclasses import replace
+from collections import Counter
 from typing import Any
 
 from ...oracle.commits import Redelivery, commit_ms, flush_ms
 from ...oracle.world import World
-from ...verdict import Finding, Verdict
+from ...verdict import Verdict
 from ..check import Check, Group, Needs, Section
-from ..findings import Rule, finding, rounded, verdict_by_counts
+from ..findings import rounded, verdict_by_counts
 from ..plain.part import Gathering
-from ..plain.repeats import REPEATS, TOO_LATE_RECEIPTS, Repeat, Repeats, measured_lag_ms, tolerance_of
-from ..tolerance import Tolerance
+from ..plain.repeats import REPEATS, ROW, TOO_LATE_RECEIPTS, measured_lag_ms, tolerance_of
 
 NAME = "duplicates"
-_ROW = "at-least-once: messages whose offset was not committed come again"
+_MEASURED = ("messages", "received_again", "stored_again")
 
 
-def gather(gathering: Gathering, world: World) -> Repeats:
-    """One look at the messages; a closer one only at those that may have come twice."""
-    found = gathering.counted(REPEATS, world).plus(gathering.counted(TOO_LATE_RECEIPTS, world))
-    return replace(found, lag_ms=measured_lag_ms(gathering.control.lateness, world))
-
-
-def judge(repeats: Repeats, world: World) -> Verdict:
+def judge(history: Gathering, world: World) -> Verdict:
     """Examined: messages received, and their further receipts and stored copies. Violations: of these, what nothing
     explains."""
     if world.unclear:
@@ -51,44 +44,41 @@ def judge(repeats: Repeats, world: World) -> Verdict:
     if world.shared_topic is not None:
         why = f"several groups read {world.shared_topic}, and rows do not say which group received a message"
         return Verdict.nothing_examined(NAME, why)
-    rules, tolerance_ = Redelivery.of(world), tolerance_of(world, repeats.lag_ms)
-    first_ms = commit_ms(world)
+    repeats = history.counted(REPEATS, world).plus(history.counted(TOO_LATE_RECEIPTS, world))
+    of, lag_ms = Counter(repeats.counts), measured_lag_ms(history.control.lateness, world)
+    rules, first_ms = Redelivery.of(world), commit_ms(world)
     within_ms = first_ms + flush_ms(world)
     allowed = {
         "bound_ms": rounded(first_ms),
         "formula": f"first received up to {first_ms:.0f} ms before its queue changed hands (first commit), or "
         f"{rules.owners_ms:.0f} ms after (Qr + A); in a fault {within_ms:.0f} ms before it (commit + flush) until its "
         "aftermath is over; stored no oftener than tried",
-        "tolerance_ms": rounded(tolerance_.valid_up_to_ms),
-        "row": _ROW,
+        "tolerance_ms": rounded(tolerance_of(world, lag_ms).valid_up_to_ms),
+        "row": ROW,
     }
-    measured: dict[str, Any] = {
-        "messages": repeats.messages,
-        "received_again": repeats.received_again,
-        "stored_again": repeats.stored_again,
-    }
+    measured: dict[str, Any] = {name: of[name] for name in _MEASURED}
     if repeats.oldest_ms is not None:
         measured["oldest_ms"] = rounded(repeats.oldest_ms)
-    lateness = "nobody measured" if repeats.lag_ms is None else f"up to {repeats.lag_ms:.0f} ms"
-    if repeats.too_late:
-        measured["received_too_late"] = repeats.too_late
+    lateness = "nobody measured" if lag_ms is None else f"up to {lag_ms:.0f} ms"
+    if of["received_too_late"]:
+        measured["received_too_late"] = of["received_too_late"]
     wrong = [
-        (repeats.too_late, "messages were received after their consumer had given the queue up"),
-        (repeats.wrong, "duplicates that no fault, rebalance or retry explains"),
+        (of["received_too_late"], "messages were received after their consumer had given the queue up"),
+        (of["wrong"], "duplicates that no fault, rebalance or retry explains"),
     ]
-    perhaps = "duplicates" if repeats.late else "receipts of queues that were given up"
+    perhaps = "duplicates" if of["late"] else "receipts of queues that were given up"
     return verdict_by_counts(
         NAME,
-        examined=repeats.messages + repeats.received_again + repeats.stored_again,
-        wrong=repeats.wrong + repeats.too_late,
-        unsure=repeats.late + repeats.perhaps_too_late,
+        examined=sum(measured[name] for name in _MEASURED),
+        wrong=of["wrong"] + of["received_too_late"],
+        unsure=of["late"] + of["perhaps_too_late"],
         why="; ".join(f"{count:,} {what}" for count, what in wrong if count),
-        why_unsure=f"{repeats.late or repeats.perhaps_too_late} {perhaps} may be the machine's lateness ({lateness}), "
+        why_unsure=f"{of['late'] or of['perhaps_too_late']} {perhaps} may be the machine's lateness ({lateness}), "
         "or no row says when their queue was taken",
         nothing="no message was received",
         measured=measured,
         allowed=allowed,
-        findings=(_finding(repeat, tolerance_, first_ms) for repeat in repeats.told),
+        findings=repeats.findings,
     )
 
 
@@ -98,34 +88,9 @@ CHECK = Check(
     group=Group.CONSUMING,
     section=Section.MESSAGES,
     needs=(Needs.MESSAGES,),
-    gather=gather,
     readings=(REPEATS, TOO_LATE_RECEIPTS),
     judge=judge,
     tells=lambda measured: ", ".join(
         f"{measured.get(name, 0):,} {name.replace('_', ' ')}" for name in ("received_again", "stored_again")
     ),
 )
-
-
-def _finding(repeat: Repeat, tolerance_: Tolerance, first_ms: float) -> Finding:
-    more = {
-        "msg_key": repeat.msg_key,
-        "queue_id": repeat.queue_id,
-        "offset": repeat.offset,
-        "first_client": repeat.first_client,
-    }
-    is_timed = bool(repeat.client and repeat.over_ms)  # twice from one holding is wrong whenever it was
-    return finding(
-        (repeat.client, repeat.broker_name, repeat.topic),
-        repeat.what,
-        (repeat.at_ms, repeat.to_ms),
-        Rule(_ROW, "", first_ms if is_timed else None),
-        out=(repeat.at_ms, repeat.to_ms),
-        tolerance=tolerance_,
-        measured_ms=first_ms + (repeat.over_ms or 0.0) if is_timed else None,
-        over_ms=repeat.over_ms or 0.0,
-        wrong=int(repeat.is_wrong),
-        late=int(not repeat.is_wrong),
-        times={} if repeat.changed_ms is None else {"changed": repeat.changed_ms},
-        more={name: value for name, value in more.items() if value not in (None, "")},
-    )

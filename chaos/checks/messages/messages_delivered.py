@@ -13,11 +13,12 @@ broadcasting every consumer is a group of its own.
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from ...oracle.deliveries import PROMPT_MS, Asker, Due, askers
+from ...oracle.deliveries import PROMPT_MS, Asker, Due, Dues, askers
 from ...oracle.intervals import Stretch
 from ...oracle.quiet import aftermath_ms, harmful
 from ...oracle.recorded import OURS
@@ -53,94 +54,50 @@ waiting had not come, and were not due before the run's end; changed ones are no
 before their delay was over."""
 
 
-class Undelivered(NamedTuple):
-    """One of them that was wrong, or that only the machine's lateness explains."""
+class _Fate(NamedTuple):
+    """What became of a message that was not prompt."""
 
     message: Slow
-    what: str
-    due: Due | None
+    counts_as: str
+    """One of _COUNTS."""
     end_ms: float
     """When it was received, or until when it was not."""
-    lag_ms: float | None
-    is_wrong: bool
+    what: str = ""
+    """What is wrong with it, or what only the machine's lateness explains."""
+    due: Due | None = None
+    allowed: Tolerance | None = None
+
+    @property
+    def is_wrong(self) -> bool:
+        over_ms = math.inf if self.due is None else self.end_ms - self.due.at_ms
+        return bool(self.what) and (self.allowed is None or over_ms > self.allowed.unknown_up_to_ms)
 
 
-@dataclass(frozen=True)
-class Deliveries:
-    """What became of the acknowledged messages, counted once a group."""
-
-    counts: Mapping[str, int]
-    """By _COUNTS."""
-    open: int = 0
-    """Of those that wait: acknowledged longer than D before the run's end."""
-    unsure: int = 0
-    """Of `late`, and of `not_received`: so little over that the machine's lateness may be why."""
-    prompt_ms: float | None = None
-    """The longest that one of the prompt ones took."""
-    lag_ms: float | None = None
-    first: tuple[Undelivered, ...] = ()
-    """The first of the wrong ones, or of the unsure ones."""
-
-
-def gather(gathering: Gathering, world: World) -> Deliveries:
-    """One look at the sends and receipts; who was not prompt is looked at one by one."""
-    found = gathering.counted(DELIVERIES, world)
-    slow = sorted(found.slow, key=lambda one: (one.acked_ms, one.msg_key, one.group))
-    return judged(slow, gathering.control, world, prompt=found.prompt, prompt_ms=found.prompt_ms)
-
-
-def judged(
-    slow: Iterable[Slow], control: Control, world: World, *, prompt: int = 0, prompt_ms: float | None = None
-) -> Deliveries:
-    """What became of the messages that were not prompt, beside so many that were."""
-    groups, due_by = {asker.name: asker for asker in askers(world)}, dues_of(control, world)
-    counts = dict.fromkeys(_COUNTS, 0)
-    promised_ms = world.promised_ms(PROMISED)
-    found, lags, open_ = list[Undelivered](), list[float](), 0
-    for message in slow:
-        counts["acknowledged"] += 1
-        is_early = message.early_ms > tolerance(world.timers, 0.0, 1).valid_up_to_ms
-        if message.changed or is_early:
-            counts["early" if is_early else "changed"] += 1
-            end_ms = message.acked_ms if message.received_ms is None else message.received_ms
-            found.append(Undelivered(message, EARLY if is_early else NOT_AS_SENT, None, end_ms, None, True))
-            continue
-        due_from_ms = message.acked_ms + message.delay_ms
-        if (stored := _stored(message, due_from_ms, world)) is not None:
-            allowed = control.lateness.tolerance(world, (message.broker_name,), *stored, 1)
-            late_ms = stored.end_ms - stored.start_ms
-            if late_ms > allowed.valid_up_to_ms:
-                counts["late"] += 1
-                kept, is_wrong = Due(stored.start_ms, message.acked_ms, KEPT), late_ms > allowed.unknown_up_to_ms
-                found.append(Undelivered(message, KEPT, kept, stored.end_ms, allowed.lag_ms, is_wrong))
-                continue
-        queue = message.topic, message.broker_name, message.queue_id
-        end_ms = world.end_ms if message.received_ms is None else message.received_ms
-        due = due_by.of(queue, message.offset, due_from_ms, groups[message.group])
-        if promised_ms is not None and (due is None or due.at_ms > due_from_ms + promised_ms):
-            due = Due(due_from_ms + promised_ms, due_from_ms, PROMISED)
-        if due is None or end_ms <= due.at_ms:
-            counts["waiting" if message.received_ms is None else "waited"] += 1
-            open_ += message.received_ms is None and due_from_ms < world.end_ms - PROMPT_MS
-            continue
-        nodes, until_ms = _nodes(message, due, groups), min(end_ms, due.at_ms + PROMPT_MS)
-        allowed = control.lateness.tolerance(world, nodes, due.from_ms, until_ms, _CHAINED)
-        lags += [] if allowed.lag_ms is None else [allowed.lag_ms]
-        if end_ms - due.at_ms <= allowed.valid_up_to_ms:
-            counts["waiting" if message.received_ms is None else "waited"] += 1
-            continue
-        counts["not_received" if message.received_ms is None else "late"] += 1
-        is_wrong = end_ms - due.at_ms > allowed.unknown_up_to_ms
-        found.append(Undelivered(message, _what(message, due), due, end_ms, allowed.lag_ms, is_wrong))
-    if _is_senders([one.message for one in found if one.what == NOT_AS_SENT]):
-        found = [one._replace(what=NOT_AS_GIVEN) if one.what == NOT_AS_SENT else one for one in found]
-    counts["acknowledged"] += prompt
-    counts["prompt"] += prompt
-    first = sorted(found, key=lambda one: (not one.is_wrong, one.message.acked_ms, one.message.msg_key))
-    if first and first[0].is_wrong:
-        first = [one for one in first if one.is_wrong]
-    unsure, latest_ms = sum(not one.is_wrong for one in found), max(lags, default=None)
-    return Deliveries(counts, open_, unsure, prompt_ms, latest_ms, tuple(first[:FINDINGS_MAX]))
+def _fate(message: Slow, due_by: Dues, groups: Mapping[str, Asker], control: Control) -> _Fate:
+    world, promised_ms = due_by.world, due_by.world.promised_ms(PROMISED)
+    is_early = message.early_ms > tolerance(world.timers, 0.0, 1).valid_up_to_ms
+    if message.changed or is_early:
+        end_ms = message.acked_ms if message.received_ms is None else message.received_ms
+        return _Fate(message, *(("early", end_ms, EARLY) if is_early else ("changed", end_ms, NOT_AS_SENT)))
+    due_from_ms = message.acked_ms + message.delay_ms
+    if (stored := _stored(message, due_from_ms, world)) is not None:
+        allowed = control.lateness.tolerance(world, (message.broker_name,), *stored, 1)
+        if stored.end_ms - stored.start_ms > allowed.valid_up_to_ms:
+            return _Fate(message, "late", stored.end_ms, KEPT, Due(stored.start_ms, message.acked_ms, KEPT), allowed)
+    queue = message.topic, message.broker_name, message.queue_id
+    end_ms = world.end_ms if message.received_ms is None else message.received_ms
+    waits = _Fate(message, "waiting" if message.received_ms is None else "waited", end_ms)
+    due = due_by.of(queue, message.offset, due_from_ms, groups[message.group])
+    if promised_ms is not None and (due is None or due.at_ms > due_from_ms + promised_ms):
+        due = Due(due_from_ms + promised_ms, due_from_ms, PROMISED)
+    if due is None or end_ms <= due.at_ms:
+        return waits
+    nodes, until_ms = _nodes(message, due, groups), min(end_ms, due.at_ms + PROMPT_MS)
+    allowed = control.lateness.tolerance(world, nodes, due.from_ms, until_ms, _CHAINED)
+    if end_ms - due.at_ms <= allowed.valid_up_to_ms:
+        return waits._replace(allowed=allowed)
+    count = "not_received" if message.received_ms is None else "late"
+    return _Fate(message, count, end_ms, _what(message, due), due, allowed)
 
 
 def _stored(message: Slow, due_ms: float, world: World) -> Stretch | None:
@@ -164,39 +121,54 @@ def _is_senders(changed: Sequence[Slow]) -> bool:
     return tried or (len(producers) == 1 and len(brokers) > 1)
 
 
-def judge(seen: Deliveries, world: World) -> Verdict:
+def judge(history: Gathering, world: World) -> Verdict:
     """Examined: acknowledged messages, once a group, but for those that were not due. Violations: those that came late,
     not at all, or not as they were sent."""
-    counts, measured = seen.counts, dict[str, Any](seen.counts)
+    if world.unclear:
+        return Verdict.nothing_examined(NAME, world.unclear)
+    seen, due_by = history.counted(DELIVERIES, world), dues_of(history.control, world)
+    groups = {asker.name: asker for asker in askers(world)}
+    slow = sorted(seen.slow, key=lambda one: (one.acked_ms, one.msg_key, one.group))
+    fates = [_fate(message, due_by, groups, history.control) for message in slow]
+    counts = dict.fromkeys(_COUNTS, 0) | Counter(fate.counts_as for fate in fates)
+    counts |= {"acknowledged": len(fates) + seen.prompt, "prompt": seen.prompt}
+    found = [fate for fate in fates if fate.what]
+    if _is_senders([one.message for one in found if one.what == NOT_AS_SENT]):
+        found = [one._replace(what=NOT_AS_GIVEN) if one.what == NOT_AS_SENT else one for one in found]
+    wrong = [one for one in found if one.is_wrong]
+    lags = (one.allowed.lag_ms for one in fates if one.allowed is not None)
+    lag_ms = max((ms for ms in lags if ms is not None), default=None)
+    measured: dict[str, Any] = {**counts}
     if seen.prompt_ms is not None:
         measured["max_ms"] = rounded(seen.prompt_ms)
     allowed = {
         "bound_ms": rounded(PROMPT_MS),
         "formula": "D = 5 s, from when nothing keeps its consumer from pulling its queue" + _promised(world),
-        "tolerance_ms": rounded(tolerance(world.timers, seen.lag_ms or 0.0, _CHAINED).valid_up_to_ms),
+        "tolerance_ms": rounded(tolerance(world.timers, lag_ms or 0.0, _CHAINED).valid_up_to_ms),
         "row": _ROW,
     }
     examined = counts["acknowledged"] - counts["waiting"]
-    if world.unclear:
-        return Verdict.nothing_examined(NAME, world.unclear)
     nothing = "no acknowledged message was due" if counts["acknowledged"] else "no send was acknowledged"
     said = f"{counts['not_received']} not received, {counts['late']} late, {counts['changed']} not as they were sent"
     said += f", {counts['early']} before their delay was over" if counts["early"] else ""
-    lateness = "nobody measured" if seen.lag_ms is None else f"up to {seen.lag_ms:.0f} ms"
+    lateness = "nobody measured" if lag_ms is None else f"up to {lag_ms:.0f} ms"
     verdict = verdict_by_counts(
         NAME,
         examined=examined,
-        wrong=sum(counts[name] for name in ("late", "not_received", "changed", "early")) - seen.unsure,
-        unsure=seen.unsure,
+        wrong=len(wrong),
+        unsure=len(found) - len(wrong),
         why=f"of {examined} acknowledged messages that were due: {said}",
         why_unsure=f"of {examined} acknowledged messages {said}, which may be the machine's lateness ({lateness})",
         nothing=nothing if world.of_kind("consumer") else "there was no consumer",
         measured=measured,
         allowed=allowed,
-        findings=(_finding(one, tolerance(world.timers, one.lag_ms, _CHAINED), world) for one in seen.first),
+        findings=(_finding(one, world) for one in (wrong or found)[:FINDINGS_MAX]),
     )
-    if seen.open and verdict.verdict is Validity.VALID:
-        return replace(verdict, verdict=Validity.UNKNOWN, why=_undecided(seen, world))
+    waiting = (one.message for one in fates if one.counts_as == "waiting")
+    open_ = sum(one.acked_ms + one.delay_ms < world.end_ms - PROMPT_MS for one in waiting)
+    if open_ and verdict.verdict is Validity.VALID:
+        said = f"{open_:,} of {counts['acknowledged']:,} acknowledged messages were not received when the history ended"
+        return replace(verdict, verdict=Validity.UNKNOWN, why=f"{said}, {_undecided(world)}")
     return verdict
 
 
@@ -208,7 +180,6 @@ CHECK = Check(
     is_of_the_whole=True,
     accuses_object=(NOT_AS_SENT, EARLY, KEPT),
     needs=(Needs.MESSAGES,),
-    gather=gather,
     readings=(DELIVERIES,),
     judge=judge,
     tells=lambda measured: _told(measured),
@@ -223,14 +194,12 @@ def _told(measured: Mapping[str, Any]) -> str:
     return ", ".join([*said, f"{measured.get('not_received', 0):,} not received"])
 
 
-def _undecided(seen: Deliveries, world: World) -> str:
+def _undecided(world: World) -> str:
     """What waits at the run's end is not delivered: which settle time decides whether it should have been."""
-    of = seen.counts["acknowledged"]
-    said = f"{seen.open:,} of {of:,} acknowledged messages were not received when the history ended"
     if any(fault.end_ms >= world.end_ms for fault in harmful(world)):
-        return f"{said}, and a fault had not ended: a run that ends it, and goes on, decides them"
+        return "and a fault had not ended: a run that ends it, and goes on, decides them"
     needed_s = math.ceil((aftermath_ms(world) + PROMPT_MS) / 1000) + 1
-    return f"{said}, and were not due yet: `settle_s: {needed_s}` decides them"
+    return f"and were not due yet: `settle_s: {needed_s}` decides them"
 
 
 def _promised(world: World) -> str:
@@ -286,7 +255,7 @@ def _lives_on(pull: Pull, at_ms: float, world: World) -> bool:
     return not lives or any(life.start_ms <= pull.began_ms and at_ms < life.end_ms for life in lives)
 
 
-def _finding(one: Undelivered, tolerance_: Tolerance, world: World) -> Finding:
+def _finding(one: _Fate, world: World) -> Finding:
     message, due = one.message, one.due
     subject = (due.consumer if due else "") or message.receiver or message.group
     subject = message.producer if one.what == NOT_AS_GIVEN else subject
@@ -312,7 +281,7 @@ def _finding(one: Undelivered, tolerance_: Tolerance, world: World) -> Finding:
         (since_ms, one.end_ms),
         rule,
         out=(since_ms, one.end_ms),
-        tolerance=tolerance_,
+        tolerance=one.allowed or tolerance(world.timers, None, _CHAINED),
         times={"acknowledged": message.acked_ms},
         more={name: value for name, value in more.items() if value not in (None, "")},
         **timed,

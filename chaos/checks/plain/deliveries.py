@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from ...arrow import np, pa, pc
+from ...arrow import Flags, Floats, Numbers, np, pa, pc
 from ...history.schema import row_order
 from ...oracle.deliveries import PROMPT_MS, Asker, askers, delivered
-from ...oracle.intervals import grouped
+from ...oracle.intervals import Stretch, grouped
 from ...oracle.recorded import OURS
 from ...oracle.world import World
 from ..check import Facts, joined, largest
@@ -121,19 +121,14 @@ def deliveries(part: Part, world: World) -> Prompt:
     members = {member: group.name for group in groups for member in group.members}
     receipts = part.of("receive", "sent_back").select(_COLUMNS)
     receipts = receipts.filter(is_one_of(receipts["node"], [*members]))
-    message = codes(pa.concat_tables([sends, receipts]), *PLACE, "msg_key")
-    sent, received = message[: len(sends)], message[len(sends) :]
-    count = int(message.max()) + 1 if len(message) else 0
-    acked_ms = least_of(sent, floats(sends["time_ms"]), count)
-    is_plain, digest = np.bincount(sent, minlength=count) == 1, np.full(count, _UNKNOWN)
-    digest[sent] = pc.fill_null(sends["digest"], _UNKNOWN).to_numpy()
-    got_digest = pc.fill_null(receipts["digest"], _UNKNOWN).to_numpy()
-    is_other = (got_digest != _UNKNOWN) & (digest[received] != _UNKNOWN) & (got_digest != digest[received])
-    sent_ms = least_of(sent, began_ms(sends), count)
     born_ms = floats(receipts["born_ms"])
-    for stamp_ms in (born_ms, born_ms + floats(receipts["duration_ms"])):
-        is_other |= stamp_ms < sent_ms[received] - near_ms
-        is_other |= stamp_ms > acked_ms[received] + near_ms
+    sent, received, count = _messages(sends, receipts, PLACE)
+    stored_ms = born_ms + floats(receipts["duration_ms"])
+    is_other = _is_other(sends, receipts, (sent, received, count), (born_ms, stored_ms), near_ms)
+    if len(delayed):
+        is_other |= _is_other(delayed, receipts, _messages(delayed, receipts, QUEUE), (born_ms,), near_ms)
+    receipts = receipts.append_column("is_other", pa.array(is_other))
+    acked_ms, is_plain = least_of(sent, floats(sends["time_ms"]), count), np.bincount(sent, minlength=count) == 1
     is_plain[received[is_other]] = False
     took, asked = np.full(count, -np.inf), np.zeros(count, np.int64)
     for group in groups:
@@ -145,10 +140,8 @@ def deliveries(part: Part, world: World) -> Prompt:
         is_plain &= ~asks | (took_ms <= PROMPT_MS)  # without a receipt it is neither
         took, asked = np.where(asks, np.fmax(took, took_ms), took), asked + asks
     is_plain &= acked_ms == acked_ms
-    others, theirs = sends.filter(~is_plain[sent]), receipts.filter(~is_plain[received])
-    found = _one_by_one(rows_in(others), rows_in(theirs), groups, near_ms)
-    if len(delayed):
-        found = found.plus(_delayed(rows_in(delayed), rows_in(receipts), groups, world))
+    others = pa.concat_tables([sends.filter(~is_plain[sent]), delayed])
+    found = _one_by_one(rows_in(others), rows_in(receipts.filter(~is_plain[received])), groups, world)
     plain_ms = took[is_plain & (asked > 0)]
     found = replace(found, slow=tuple(_with_pulls(found.slow, part, members)))
     return Prompt(int(asked[is_plain].sum()), float(plain_ms.max()) if len(plain_ms) else None).plus(found)
@@ -169,16 +162,26 @@ def _near_ms(world: World) -> float:
     return world.timers.delivery_ms + (world.timers.clocks_ms or 0.0) if is_ours and not world.clocks else math.inf
 
 
-def _is_other(send: Row, came: Row, near_ms: float) -> bool:
-    """Whether what was received is not what was sent: another content, or born at a time without a try of the send."""
-    if send["digest"] is not None and came["digest"] not in (None, send["digest"]):
-        return True
-    return came["born_ms"] is not None and not _is_within(came["born_ms"], send, near_ms)
+def _messages(sends: pa.Table, receipts: pa.Table, place: Sequence[str]) -> tuple[Numbers, Numbers, int]:
+    """The number of each send's message, and of each receipt's; and how many there are."""
+    message = codes(pa.concat_tables([sends, receipts]), *place, "msg_key")
+    return message[: len(sends)], message[len(sends) :], int(message.max()) + 1 if len(message) else 0
 
 
-def _is_within(at_ms: float, send: Row, near_ms: float) -> bool:
-    ended_ms: float = send["time_ms"]
-    return ended_ms - (send["duration_ms"] or 0.0) - near_ms <= at_ms <= ended_ms + near_ms
+def _is_other(
+    sends: pa.Table, receipts: pa.Table, of: tuple[Numbers, Numbers, int], stamps_ms: Sequence[Floats], near_ms: float
+) -> Flags:
+    """Of each receipt, whether it is not what was sent: another content, or with stamps of a time without a try of the
+    send."""
+    (sent, received, count), digest = of, np.full(of[2], _UNKNOWN)
+    digest[sent] = pc.fill_null(sends["digest"], _UNKNOWN).to_numpy()
+    came = pc.fill_null(receipts["digest"], _UNKNOWN).to_numpy()
+    found: Flags = (came != _UNKNOWN) & (digest[received] != _UNKNOWN) & (came != digest[received])
+    from_ms = least_of(sent, began_ms(sends), count)[received] - near_ms
+    to_ms = least_of(sent, floats(sends["time_ms"]), count)[received] + near_ms
+    for stamp_ms in stamps_ms:
+        found |= (stamp_ms < from_ms) | (stamp_ms > to_ms)
+    return found
 
 
 def _stored_ms(came: Row) -> float | None:
@@ -222,58 +225,47 @@ def _joined(pulls: Iterable[Pull]) -> list[Pull]:
     return found
 
 
-def _one_by_one(sends: Sequence[Row], receipts: Sequence[Row], groups: Sequence[Asker], near_ms: float) -> Prompt:
-    group_of = {member: group.name for group in groups for member in group.members}
-    got = grouped(((_message(row), group_of[row["node"]]), row) for row in sorted(receipts, key=row_order))
+def _one_by_one(sends: Sequence[Row], receipts: Sequence[Row], groups: Sequence[Asker], world: World) -> Prompt:
+    """Of delayed messages, too, whose offsets only their receipts tell."""
+    group_of, near_ms = {member: group.name for group in groups for member in group.members}, _near_ms(world)
+    in_order = sorted(receipts, key=row_order)
+    got = grouped(((_message(row, of), group_of[row["node"]]), row) for row in in_order for of in (PLACE, QUEUE))
     first: dict[tuple[Any, ...], Row] = {}
     for row in sorted(sends, key=row_order):
-        first.setdefault(_message(row), row)
-    prompt: list[float] = []
-    slow: list[Slow] = []
+        first.setdefault(_message(row, PLACE if row["f"] is None else QUEUE), row)
+    prompt, slow = list[float](), list[Slow]()
     for message, send in first.items():
-        for group in (one for one in groups if one.topic in ("", send["topic"])):
-            of_group = got.get((message, group.name), [])
-            stored = [at_ms for row in of_group if (at_ms := _stored_ms(row)) is not None]
-            changed = any(_is_other(send, row, near_ms) for row in of_group)
-            changed |= not all(_is_within(at_ms, send, near_ms) for at_ms in stored)
-            got_ms = of_group[0]["time_ms"] if of_group else None
-            if got_ms is not None and not changed and got_ms - send["time_ms"] <= PROMPT_MS:
-                prompt.append(got_ms - send["time_ms"])
-                continue
-            place = {name: send[name] for name in (*PLACE, "msg_key")}
-            receiver = of_group[0]["node"] if of_group else None
-            sent = {"acked_ms": send["time_ms"], "producer": send["node"], "attempt": send["attempt"] or 0, **place}
-            slow.append(Slow(**sent, group=group.name, received_ms=got_ms, receiver=receiver, changed=changed))
-    return Prompt(len(prompt), max(prompt, default=None), tuple(slow))
-
-
-def _delayed(sends: Sequence[Row], receipts: Sequence[Row], groups: Sequence[Asker], world: World) -> Prompt:
-    """The same of delayed messages, whose offsets only their receipts tell."""
-    prompt, slow, near_ms = list[float](), list[Slow](), _near_ms(world)
-    got = grouped((_message(row, QUEUE), row) for row in sorted(receipts, key=row_order))
-    for send in sends:
-        sent_ms = send["time_ms"] - (send["duration_ms"] or 0.0)
-        due = delivered(world, send["broker_name"], send["f"], sent_ms, send["time_ms"])
-        if due is None:
-            continue
-        (from_ms, due_ms), place = due, {name: send[name] for name in (*QUEUE, "msg_key")}
-        sent = {"acked_ms": send["time_ms"], "producer": send["node"], "delay_ms": due_ms - send["time_ms"], **place}
-        for group in (one for one in groups if one.topic in ("", send["topic"])):
-            came = next((row for row in got.get(_message(send, QUEUE), ()) if row["node"] in group.members), None)
-            one = Slow(**sent, offset=LAST, group=group.name)
-            if came is not None:
-                early_ms = from_ms - came["time_ms"]
-                changed = _is_other(send, came, near_ms)
-                stored_ms = _stored_ms(came) if near_ms < math.inf else None
-                is_late = came["time_ms"] - due_ms > PROMPT_MS or (stored_ms or 0.0) > due_ms + near_ms
-                if early_ms <= 0 and not is_late and not changed:
-                    prompt.append(max(came["time_ms"] - due_ms, 0.0))
+        acked_ms, is_delayed = send["time_ms"], send["f"] is not None
+        due: Stretch | None = Stretch(-math.inf, acked_ms)
+        if is_delayed:
+            sent_ms = acked_ms - (send["duration_ms"] or 0.0)
+            due = delivered(world, send["broker_name"], send["f"], sent_ms, acked_ms)
+        for group in (one for one in groups if due is not None and one.topic in ("", send["topic"])):
+            from_ms, due_ms = due or (0.0, 0.0)
+            came = got.get((message, group.name), [])
+            one = Slow(
+                acked_ms,
+                send["msg_key"],
+                producer=send["node"],
+                **{name: send[name] for name in QUEUE},
+                offset=LAST if is_delayed else send["offset"],
+                group=group.name,
+                changed=any(row["is_other"] for row in came),
+                attempt=send["attempt"] or 0,
+                delay_ms=due_ms - acked_ms,
+            )
+            if came:
+                got_ms = came[0]["time_ms"]
+                stored_ms = _stored_ms(came[0]) if is_delayed and near_ms < math.inf else None
+                early_ms, is_late = max(from_ms - got_ms, 0.0), got_ms - due_ms > PROMPT_MS
+                if not (early_ms or is_late or one.changed or (stored_ms or 0.0) > due_ms + near_ms):
+                    prompt.append(max(got_ms - due_ms, 0.0))
                     continue
-                one = one._replace(offset=came["offset"], received_ms=came["time_ms"], receiver=came["node"])
-                one = one._replace(early_ms=max(early_ms, 0.0), stored_ms=stored_ms, changed=changed)
+                one = one._replace(offset=came[0]["offset"], received_ms=got_ms, receiver=came[0]["node"])
+                one = one._replace(early_ms=early_ms, stored_ms=stored_ms)
             slow.append(one)
     return Prompt(len(prompt), max(prompt, default=None), tuple(slow))
 
 
-def _message(row: Row, place: Sequence[str] = PLACE) -> tuple[Any, ...]:
+def _message(row: Row, place: Sequence[str]) -> tuple[Any, ...]:
     return tuple(row[name] for name in (*place, "msg_key"))

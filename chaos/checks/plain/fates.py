@@ -2,53 +2,44 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from ...arrow import Flags, np, pa, pc
 from ...oracle.recorded import OURS
 from ...oracle.slaves import alone
 from ...oracle.world import World
-from ..check import Facts, first, foremost
+from ...verdict import Finding
+from ..check import Facts, foremost, found
+from ..findings import Rule, finding, wrong_or_late
 from .part import PLACE, QUEUE, Part, Reading, Row, Together, began_ms, floats, rows_in, with_offset
 
-
-class Missing(NamedTuple):
-    """An acknowledged send whose message nobody received and no final read holds."""
-
-    acked_ms: float
-    msg_key: str
-    producer: str
-    topic: str
-    broker_name: str
-    queue_id: int
-    offset: int | None
-    is_lost: bool
-    """False: the final read of its queue is incomplete, so nobody knows."""
-
-    def order(self) -> tuple[float, str]:
-        """Which is told first."""
-        return self.acked_ms, self.msg_key
+_DURABLE = Rule("an acknowledged send is durable", "0 lost")
+KINDS = {
+    "forgotten": (
+        "forgotten at a start",
+        Rule("CommitLog: a restarted broker has every message that it had acknowledged", "0 forgotten"),
+    ),
+    "unsafe": (
+        "acknowledged without a slave",
+        Rule("brokerRole=SYNC_MASTER: SEND_OK when a slave has the message", "SLAVE_NOT_AVAILABLE"),
+    ),
+    "lost": ("lost", _DURABLE),
+    "unread": ("not read", _DURABLE),
+}
+"""What may be wrong with an acknowledged send: the kind of its finding, and the rule. forgotten: its broker's next
+process has recovered the queue up to an older offset. unsafe: a SYNC_MASTER acknowledged it while no slave of its ran.
+lost: nobody received it, and no final read has it. unread: the same, but the final read of its queue is incomplete."""
 
 
 @dataclass(frozen=True)
 class Fates(Facts):
-    """What became of the acknowledged sends, and the first of those that are lost, unread, unsafe or
-    forgotten."""
+    """How many sends were acknowledged, received, only in final reads, and of each of KINDS."""
 
-    acknowledged: int = 0
-    received: int = 0
-    only_in_final_reads: int = 0
-    lost: int = 0
-    unread: int = 0
-    first_lost: tuple[Missing, ...] = first(Missing.order)
-    first_unread: tuple[Missing, ...] = first(Missing.order)
-    unsafe: int = 0
-    """Acknowledged by a SYNC_MASTER while no slave of its ran."""
-    first_unsafe: tuple[Missing, ...] = first(Missing.order)
-    forgotten: int = 0
-    """Acknowledged by a broker whose next process has recovered its queue up to an older offset."""
-    first_forgotten: tuple[Missing, ...] = first(Missing.order)
+    counts: Mapping[str, int] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = found()
 
 
 def fates(part: Part, world: World) -> Fates:
@@ -56,29 +47,14 @@ def fates(part: Part, world: World) -> Fates:
     sends = with_offset(part.of("send", types=("ok",)))  # of a delayed message messages_delivered tells
     received = _keys_of(sends, part.of("receive"))
     read = ~received & _keys_of(sends, part.of("read"))
-    others, unsafe = sends.filter(~received & ~read), _unsafe(sends, world)
-    forgotten = _forgotten(sends, part, world)
     whole = {(row.topic, row.broker_name, row.queue_id) for row in part.control.rows("read_done")}
-    by_key: dict[tuple[bool, str], Missing] = {}
-    lost, order = 0, Missing.order
-    for row in rows_in(others):
-        is_lost = tuple(row[name] for name in QUEUE) in whole
-        lost += is_lost
-        one = _missing(row, is_lost=is_lost)
-        by_key[is_lost, row["msg_key"]] = max(one, by_key.get((is_lost, row["msg_key"]), one))
-    return Fates(
-        acknowledged=len(sends),
-        received=int(received.sum()),
-        only_in_final_reads=int(read.sum()),
-        lost=lost,
-        unread=len(others) - lost,
-        first_lost=foremost((one for one in by_key.values() if one.is_lost), order),
-        first_unread=foremost((one for one in by_key.values() if not one.is_lost), order),
-        unsafe=int(unsafe.sum()),
-        first_unsafe=foremost((_missing(row, is_lost=False) for row in rows_in(sends.filter(unsafe))), order),
-        forgotten=int(forgotten.sum()),
-        first_forgotten=foremost((_missing(row, is_lost=True) for row in rows_in(sends.filter(forgotten))), order),
-    )
+    missing = rows_in(sends.filter(~received & ~read))
+    wrong = [("lost" if tuple(row[name] for name in QUEUE) in whole else "unread", row) for row in missing]
+    wrong += [("unsafe", row) for row in rows_in(sends.filter(_unsafe(sends, world)))]
+    wrong += [("forgotten", row) for row in rows_in(sends.filter(_forgotten(sends, part, world)))]
+    counts = {"acknowledged": len(sends), "received": int(received.sum()), "only_in_final_reads": int(read.sum())}
+    counts |= Counter(what for what, _ in wrong)
+    return Fates(counts, foremost(_finding(*one, world) for one in wrong))
 
 
 FATES = Reading(
@@ -119,5 +95,25 @@ def _forgotten(sends: pa.Table, part: Part, world: World) -> Flags:
     return found
 
 
-def _missing(row: Row, *, is_lost: bool) -> Missing:
-    return Missing._make((*(row[name] for name in ("time_ms", "msg_key", "node", *PLACE)), is_lost))
+def _finding(what: str, send: Row, world: World) -> Finding:
+    """Of a lost send out of bounds until it may have been lost."""
+    kind, rule = KINDS[what]
+    at_ms, producer, broker = send["time_ms"], send["node"], send["broker_name"]
+    until_ms, next_ = _next(send, world) if what in ("lost", "forgotten") else (None, {})
+    return finding(
+        (*((broker, producer) if what == "forgotten" else (producer, broker)), send["topic"]),
+        kind,
+        (at_ms, at_ms),
+        rule,
+        out=(at_ms, until_ms),
+        more={**{name: send[name] for name in ("msg_key", "queue_id", "offset")}, **next_},
+        **wrong_or_late(what != "unread"),
+    )
+
+
+def _next(send: Row, world: World) -> tuple[float | None, dict[str, Any]]:
+    """When its broker was next started, else when its next fault began: in this the message may have been lost."""
+    starts = [(life.start_ms, "restart") for life in world.lives_of(send["broker_name"])]
+    faults = [(fault.start_ms, "fault") for fault in world.process_faults(send["broker_name"])]
+    after = ((at_ms, {"next": what}) for at_ms, what in sorted(starts) + sorted(faults) if at_ms > send["time_ms"])
+    return next(after, (None, {}))

@@ -7,7 +7,7 @@ receive ─┴─ of a key ─► from the send's end, or the end of the delay, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -23,6 +23,17 @@ DELAYED = "delayed delivery"
 LEVELS = 96
 STEPS = 8
 """Levels in each doubling above the bound; of each it is counted how many took that long."""
+
+
+class Times(NamedTuple):
+    """When operations began and ended, and how long each took."""
+
+    began: Floats
+    ended: Floats
+    took_ms: Floats
+
+    def at(self, places: Numbers) -> Times:
+        return Times(*(column[places] for column in self))
 
 
 class Who(NamedTuple):
@@ -46,6 +57,8 @@ class Timed(Facts):
     slowest_ms: float | None = largest()
     first_slow_ms: float | None = least()
     """The end of the first that took longer than the bound."""
+    until_ms: float | None = largest()
+    """When the stretch was over; of several peers' the last."""
 
 
 @dataclass(frozen=True)
@@ -63,16 +76,11 @@ def send_times(
     def of(part: Part, world: World) -> Latencies:
         rows, stretches = part.of("send_attempt", types=("ok",)), quiet(world)
         rows = rows.filter(pc.is_valid(rows["duration_ms"]))
-        began, ended, took_ms = began_ms(rows), floats(rows["time_ms"]), floats(rows["duration_ms"])
-        found: dict[Who, Timed] = {}
+        times, counted = Times(began_ms(rows), floats(rows["time_ms"]), floats(rows["duration_ms"])), [Latencies()]
         for at in groups(codes(rows, "node", "broker_name")):
-            link = rows.slice(int(at[0]), 1).to_pylist()[0]
-            broker = link["broker_name"]
-            for stretch, inside in _inside(began[at], ended[at], stretches.get((link["node"], broker), ())):
-                who = Who("send", broker, stretch.start_ms)
-                timed = timed_of(took_ms[at][inside], ended[at][inside], least_ms(world))
-                found[who] = found[who].plus(timed) if who in found else timed
-        return Latencies(found)
+            node, broker = (rows[name][int(at[0])].as_py() for name in ("node", "broker_name"))
+            counted.append(in_quiet("send", broker, times.at(at), stretches.get((node, broker), ()), least_ms(world)))
+        return Latencies.total(counted)
 
     return Reading(Together.ROW, ("send_attempt",), ("type", "broker_name", "duration_ms"), of)
 
@@ -106,15 +114,12 @@ def delivery_times(
         receipts = receipts.append_column("operation", operation)
         known = np.isfinite(sent_ms)
         receipts, sent_ms = receipts.filter(known), sent_ms[known]
-        ended, found = floats(receipts["time_ms"]), dict[Who, Timed]()
+        ended = np.maximum(floats(receipts["time_ms"]), sent_ms)
+        times, counted = Times(sent_ms, ended, ended - sent_ms), [Latencies()]
         for at in groups(codes(receipts, "broker_name", "operation")):
             broker, operation = (receipts[name][int(at[0])].as_py() for name in ("broker_name", "operation"))
-            began_ms = sent_ms[at]
-            for stretch, inside in _inside(began_ms, np.maximum(ended[at], began_ms), stretches):
-                took_ms = np.maximum(0.0, ended[at] - began_ms)
-                who = Who(operation, broker, stretch.start_ms)
-                found[who] = timed_of(took_ms[inside], ended[at][inside], least_ms(world))
-        return Latencies(found)
+            counted.append(in_quiet(operation, broker, times.at(at), stretches, least_ms(world)))
+        return Latencies.total(counted)
 
     return Reading(Together.MESSAGE, ("send", "receive"), ("type", "f", "broker_name"), of, types=("ok",))
 
@@ -131,20 +136,18 @@ def _within(rows: pa.Table, span: tuple[float, float]) -> pa.Table:
     return rows.filter(pc.and_(pc.greater_equal(rows["time_ms"], span[0]), pc.less_equal(rows["time_ms"], span[1])))
 
 
-def _inside(began: Floats, ended: Floats, stretches: Sequence[Stretch]) -> Iterator[tuple[Stretch, Numbers]]:
-    """The stretches, each with the places of what began and ended in it, and in none before."""
-    free = np.ones(len(began), bool)
+def in_quiet(operation: str, peer: str, of: Times, stretches: Sequence[Stretch], least_ms: float) -> Latencies:
+    """What began and ended in each of these stretches, and in none before, by how often it doubled the bound."""
+    free, found = np.ones(len(of.began), bool), dict[Who, Timed]()
     for stretch in stretches:
-        inside = free & (began >= stretch.start_ms) & (ended <= stretch.end_ms)
+        inside = free & (of.began >= stretch.start_ms) & (of.ended <= stretch.end_ms)
         free &= ~inside
         if inside.any():
-            yield stretch, np.flatnonzero(inside)
-
-
-def timed_of(took_ms: Floats, ended: Floats, least_ms: float) -> Timed:
-    """What took so long, and ended then, by how often it doubled the bound."""
-    slow = took_ms > least_ms
-    levels = np.minimum((STEPS * np.log2(took_ms[slow] / least_ms)).astype(np.int64), LEVELS)
-    over = {int(level): int(count) for level, count in zip(*np.unique(levels, return_counts=True), strict=True)}
-    first_ms = float(ended[slow].min()) if slow.any() else None
-    return Timed(len(took_ms), over, float(took_ms.max()), first_ms)
+            _, ended, took_ms = of.at(np.flatnonzero(inside))
+            slow = took_ms > least_ms
+            levels = np.minimum((STEPS * np.log2(took_ms[slow] / least_ms)).astype(np.int64), LEVELS)
+            over = {int(level): int(count) for level, count in zip(*np.unique(levels, return_counts=True), strict=True)}
+            first_ms = float(ended[slow].min()) if slow.any() else None
+            timed = Timed(len(took_ms), over, float(took_ms.max()), first_ms, stretch.end_ms)
+            found[Who(operation, peer, stretch.start_ms)] = timed
+    return Latencies(found)

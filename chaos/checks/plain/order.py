@@ -28,7 +28,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 from ....remoting.codes import ResponseCode
 from ...arrow import Flags, Floats, np, pa, pc
@@ -39,7 +39,9 @@ from ...oracle.slaves import offsets_copied
 from ...oracle.time_outs import SUSPEND_MS, held_ms
 from ...oracle.world import World
 from ...topology import broker_name, is_slave
-from ..check import Facts, first, foremost
+from ...verdict import Finding
+from ..check import Facts, foremost, found
+from ..findings import Rule, finding
 from .part import (
     QUEUE,
     Part,
@@ -55,39 +57,40 @@ from .part import (
     with_offset,
 )
 
-
-class Misplaced(NamedTuple):
-    """A send, or a receipt, behind one with a higher offset, or with the same; or an answer to a pull."""
-
-    what: str
-    """send or receipt; of an answer what it says wrong: min, max, code or next, or has wrong: count, fewer or messages;
-    or held."""
-    from_ms: float
-    to_ms: float
-    msg_key: str
-    node: str
-    topic: str
-    broker_name: str
-    queue_id: int | None
-    offset: int
-    said: str = ""
-    """The whole answer."""
-
-    def order(self) -> tuple[object, ...]:
-        """Which is told first: in time, and of one moment by all that it is, so that parts agree with the whole."""
-        return self.from_ms, self.what, *map(str, self)
+ROW = "order within a queue"
+OF_SENDS = "a later send of the producer has the higher offset in its queue"
+OF_RECEIPTS = "a consumer hands a queue's messages over by rising offset"
+OF_PULLS = (
+    "the answer to a pull has minOffset, maxOffset and nextBeginOffset of its queue, and as many messages as are there "
+    "and were asked for; where there is none, the pull is held first"
+)
+STORED, RECEIVED, TAKEN = "send out of order", "receipt out of order", "two messages at one offset"
+_SENDS_AND_RECEIPTS = {STORED: OF_SENDS, TAKEN: OF_SENDS, RECEIVED: OF_RECEIPTS}
+_WRONG_END = "answered a wrong end"
+ANSWERS = (
+    "answered a wrong first offset",
+    _WRONG_END,
+    "answered too many messages",
+    "unordered answer",
+    "code 20 for 19",
+    "answered a wrong next offset",
+    "answered a pull too soon",
+    "answered too few messages",
+)
+"""What an answer to a pull may have wrong: what it says of its queue's begin and end, how many messages it has, these
+messages, its code, from where to go on, and that it came before the pull was held, or with less than was there."""
 
 
 @dataclass(frozen=True)
 class Order(Facts):
-    """How many acknowledged sends, answered pulls, and receipts where they are promised an order; the first that are
-    out of it."""
+    """How many acknowledged sends, answered pulls, and receipts where they are promised an order; and how many are out
+    of it."""
 
     sends: int = 0
     receipts: int = 0
     pulls: int = 0
     out_of_order: int = 0
-    misplaced: tuple[Misplaced, ...] = first(Misplaced.order)
+    findings: tuple[Finding, ...] = found()
 
 
 def order(part: Part, world: World) -> Order:
@@ -96,19 +99,19 @@ def order(part: Part, world: World) -> Order:
     sends = with_offset(part.of("send", types=("ok",)))
     ended_ms = floats(sends["time_ms"])
     late = _behind(sends, ("node", "incarnation"), began_ms(sends), ended_ms, each_its_own=True)
-    found, receipts = [_misplaced("send", row) for row in rows_in(sends.filter(late))], sends.slice(0, 0)
-    found += [_misplaced("place", row) for row in rows_in(sends.filter(_is_taken(sends, world)))]
+    wrong, receipts = [_misplaced(STORED, row) for row in rows_in(sends.filter(late))], sends.slice(0, 0)
+    wrong += [_misplaced(TAKEN, row) for row in rows_in(sends.filter(_is_taken(sends, world)))]
     # Where sends were acknowledged at wrong offsets, nobody knows the end of the queue.
-    doubted = {(one.topic, one.broker_name, one.queue_id) for one in found}
+    doubted = {(one.topic, one.object, one.more["queue_id"]) for one in wrong}
     if is_ordered(world):
         receipts = with_offset(part.of("receive"))
         at = floats(receipts["seq"])
         late = _behind(receipts, ("node", "incarnation", "op_id"), at, at, each_its_own=False)
-        found += [_misplaced("receipt", row) for row in rows_in(receipts.filter(late))]
+        wrong += [_misplaced(RECEIVED, row) for row in rows_in(receipts.filter(late))]
     pulls = _answers(part)
     misled = _misled(pulls, sends, part, world)
-    found += [one for one in misled if (one.topic, one.broker_name, one.queue_id) not in doubted]
-    return Order(len(sends), len(receipts), len(pulls), len(found), foremost(found, Misplaced.order))
+    wrong += [one for one in misled if (one.topic, one.object, one.more["queue_id"]) not in doubted]
+    return Order(len(sends), len(receipts), len(pulls), len(wrong), foremost(wrong))
 
 
 ORDER = Reading(
@@ -165,7 +168,7 @@ _SAID = '"max":(?P<max>-?[0-9]+),"min":(?P<min>-?[0-9]+),"next":(?P<next>-?[0-9]
 _HANDED = '"count":(?P<count>[0-9]+),"first":(?P<first>[0-9]+),"last":(?P<last>[0-9]+).*"rising":(?P<rising>[0-9]+)'
 
 
-def _misled(pulls: pa.Table, sends: pa.Table, part: Part, world: World) -> Iterator[Misplaced]:
+def _misled(pulls: pa.Table, sends: pa.Table, part: Part, world: World) -> Iterator[Finding]:
     asked, code, high, low, next_ = (floats(pulls[name]) for name in ("offset", "code", "max", "min", "next"))
     masters = [at for at, node in world.owners.items() if world.made_by(node) == OURS and not _may_lack(node, world)]
     is_master, copied_ms = is_one_of(pulls["address"], masters).to_numpy(), _copied_ms(pulls, world)
@@ -189,7 +192,7 @@ def _misled(pulls: pa.Table, sends: pa.Table, part: Part, world: World) -> Itera
     is_let_go = np.zeros(len(pulls), bool)
     is_let_go[is_end] = _is_let_go(pulls.filter(is_end), part, world)
     wrong += [is_let_go, (count < to_take) & _has_room(pulls, world)]
-    said = np.select(wrong, ["min", "max", "count", "messages", "code", "next", "held", "fewer"], "")
+    said = np.select(wrong, ANSWERS, "")
     at = np.flatnonzero(said != "")
     for number, row in zip(at, rows_in(pulls.take(at)), strict=True):
         is_low = high[number] < least[number]
@@ -316,12 +319,22 @@ def _is_reset(row: Row, world: World) -> bool:
     return any((one.topic, one.broker_name, one.queue_id, one.offset) == to for one in world.resets)
 
 
-def _misplaced(what: str, row: Mapping[str, Any]) -> Misplaced:
-    took_ms = (row["duration_ms"] or 0.0) if what != "receipt" else 0.0
-    of = (row[name] for name in ("msg_key", "node", *QUEUE, "offset"))
-    said = ""
-    if "next" in row:
+def _misplaced(kind: str, row: Mapping[str, Any]) -> Finding:
+    """A send, or a receipt, behind one with a higher offset, or with the same; or an answer to a pull, `due`: where its
+    queue ended."""
+    span = row["time_ms"] - ((row["duration_ms"] or 0.0) if kind != RECEIVED else 0.0), row["time_ms"]
+    more = {"msg_key": row["msg_key"]}
+    if "due" in row:
         said = f"code {row['code']}, next {row['next']}, min {row['min']}, max {row['max']}"
         said += f", {row['count']} messages from {row['first']} to {row['last']}" if row["count"] else ""
-        said += f"; its end was {row['due']}" if what == "max" else ""
-    return Misplaced._make((what, row["time_ms"] - took_ms, row["time_ms"], *of, said))
+        said += f"; its end was {row['due']}" if kind == _WRONG_END else ""
+        more = {"because": f"asked for {row['offset']}, {said}"}
+    return finding(
+        (row["node"], row["broker_name"], row["topic"]),
+        kind,
+        span,
+        Rule(ROW, _SENDS_AND_RECEIPTS.get(kind, OF_PULLS)),
+        out=span,
+        wrong=1,
+        more={**more, "queue_id": row["queue_id"], "offset": row["offset"]},
+    )

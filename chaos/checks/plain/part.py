@@ -26,6 +26,7 @@ Row = Mapping[str, Any]
 
 QUEUE = ("topic", "broker_name", "queue_id")
 PLACE = (*QUEUE, "offset")
+OP = ("node", "incarnation", "op_id")
 
 
 _OF_ALL = frozenset({"time_ms", "seq", "node", "incarnation", "event"})
@@ -148,6 +149,11 @@ def value_of(row: Row) -> Mapping[str, Any]:
     """The object that its `value` says; empty for none."""
     found: Mapping[str, Any] = json.loads(row["value"] or "{}")
     return found
+
+
+def op_of(row: Row) -> tuple[str, int, str]:
+    """Of which operation the row is."""
+    return row["node"], row["incarnation"], row["op_id"]
 
 
 def is_one_of(column: pa.ChunkedArray, values: Sequence[Any]) -> pa.ChunkedArray:

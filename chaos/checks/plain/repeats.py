@@ -7,82 +7,42 @@ receive ── of a holding ── after its queue_dropped
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...arrow import np, pa, pc
 from ...faults.fault import Loss
-from ...oracle.commits import Redelivery
+from ...oracle.commits import Redelivery, commit_ms
 from ...oracle.intervals import grouped
 from ...oracle.roles import elects
 from ...oracle.slaves import slaves_of
 from ...oracle.world import World
-from ..check import Facts, first, foremost, largest
+from ...verdict import Finding
+from ..check import Facts, foremost, found, largest
+from ..findings import Rule, finding, wrong_or_late
 from ..record.control import Control
 from ..record.lateness import Lateness
 from ..tolerance import Tolerance, tolerance
 from .part import PLACE, Part, Reading, Row, Together, codes, floats, is_one_of, rows_in
 
+ROW = "at-least-once: messages whose offset was not committed come again"
 TOO_LATE = "received without the queue"
 MISNAMED = "acknowledged a wrong offset"
 SENT_BACK = "sent back after success"
 
 
-class Repeat(NamedTuple):
-    """A receipt, or a stored copy, of a message that was there before; times of the first one and of this one."""
-
-    at_ms: float
-    to_ms: float
-    msg_key: str
-    what: str
-    topic: str
-    broker_name: str
-    queue_id: int | None
-    offset: int | None
-    client: str = ""
-    first_client: str = ""
-    changed_ms: float | None = None
-    """When its queue changed hands between the two."""
-    over_ms: float | None = None
-    """How far that lies from what explains the repeat; None: nothing says when the queue was taken."""
-    is_wrong: bool = True
-    """False: only the machine's lateness may explain it."""
-
-    def order(self) -> tuple[bool, float, str, float]:
-        """Which is told first."""
-        return not self.is_wrong, self.at_ms, self.msg_key, self.to_ms
-
-
 @dataclass(frozen=True)
 class Repeats(Facts):
-    """How many messages were received, how often again, and how often stored again."""
+    """How many messages were received, how often again, and how often stored again. Of both: what no fault, rebalance
+    or retry explains (wrong), and what only the machine's lateness explains (late); the same of receipts of a queue
+    that was given up (received_too_late, perhaps_too_late)."""
 
-    messages: int = 0
-    received_again: int = 0
-    stored_again: int = 0
-    wrong: int = 0
-    """Of both: what no fault, rebalance or retry explains."""
-    late: int = 0
-    """Of both: what only the machine's lateness explains."""
-    too_late: int = 0
-    """Receipts of a queue that was given up."""
-    perhaps_too_late: int = 0
-    """Such receipts that the machine's lateness explains."""
+    counts: Mapping[str, int] = field(default_factory=dict)
     oldest_ms: float | None = largest()
     """How long before its queue changed hands the earliest first receipt came of what came again."""
-    lag_ms: float | None = largest()
-    """How late the timers of consumers and brokers were at most; None: nobody measured it."""
-    first_too_late: tuple[Repeat, ...] = first(Repeat.order)
-    first_received: tuple[Repeat, ...] = first(Repeat.order)
-    first_stored: tuple[Repeat, ...] = first(Repeat.order)
-
-    @property
-    def told(self) -> tuple[Repeat, ...]:
-        """The first of each kind: of the wrong ones, or of the late ones where none is wrong."""
-        kinds = self.first_too_late, self.first_received, self.first_stored
-        return tuple(one for kind in kinds for one in kind if one.is_wrong or not kind[0].is_wrong)
+    findings: tuple[Finding, ...] = found()
 
 
 def measured_lag_ms(lateness: Lateness, world: World) -> float | None:
@@ -102,10 +62,10 @@ _place, _holding = itemgetter(*PLACE), itemgetter(*_HOLDING)
 def repeats(part: Part, world: World) -> Repeats:
     """What was received again, or stored again."""
     allowed = tolerance_of(world, measured_lag_ms(part.control.lateness, world))
-    received, stored = _received(part, world, allowed), _stored(part, world)
+    received, stored = _received(part, world, allowed), _stored(part, world, allowed)
     receipts = part.of("receive")
     messages = pc.count_distinct(receipts["msg_key"]).as_py()
-    return received.plus(stored).plus(_returned(part, world)).plus(Repeats(messages=messages))
+    return received.plus(stored).plus(_returned(part, world, allowed)).plus(Repeats({"messages": messages}))
 
 
 REPEATS = Reading(
@@ -128,14 +88,12 @@ def too_late(part: Part, world: World) -> Repeats:
     of_each = [ended.get(_holding(row), np.inf) for row in rows_in(rows.take(first).select(_HOLDING))]
     over_ms = floats(rows["time_ms"]) - np.array(of_each, np.float64)[of]
     is_late = over_ms > allowed.valid_up_to_ms
-    found = []
+    findings = []
     for row, over in zip(rows_in(rows.filter(is_late)), over_ms[is_late], strict=True):
         is_wrong = bool(over > allowed.unknown_up_to_ms)
-        times = ended[_holding(row)], row["time_ms"]
-        said = {"client": row["node"], "over_ms": float(over), "is_wrong": is_wrong}
-        found.append(Repeat(*times, row["msg_key"], TOO_LATE, *_place(row), **said))
-    wrong = sum(one.is_wrong for one in found)
-    return Repeats(too_late=wrong, perhaps_too_late=len(found) - wrong, first_too_late=foremost(found, Repeat.order))
+        from_ms, said = ended[_holding(row)], {"client": row["node"], "over_ms": float(over), "is_wrong": is_wrong}
+        findings.append(_finding(TOO_LATE, row, from_ms, world, allowed, **said))
+    return Repeats(_counts(findings, "received_too_late", "perhaps_too_late"), findings=foremost(findings))
 
 
 TOO_LATE_RECEIPTS = Reading(Together.MESSAGE, ("receive",), ("op_id", *PLACE), too_late, types=("ok",))
@@ -149,7 +107,7 @@ def _received(part: Part, world: World, allowed: Tolerance) -> Repeats:
     again = np.bincount(copy)[copy] > 1 if len(copy) else np.zeros(0, bool)
     taken = _first_of_holdings(part.control, "queue_taken")
     of_copy = grouped(zip(copy[again].tolist(), rows_in(receipts.filter(again)), strict=True))
-    found, number, oldest_ms = list[Repeat](), 0, list[float]()
+    findings, number, oldest_ms = list[Finding](), 0, list[float]()
     for each in of_copy.values():
         in_order = sorted(each, key=lambda row: (row["time_ms"], row["node"], row["seq"]))
         times: dict[tuple[Any, ...], int] = defaultdict(int)
@@ -162,33 +120,24 @@ def _received(part: Part, world: World, allowed: Tolerance) -> Repeats:
             over_ms, age_ms, changed_ms = _over(rules, before, row, taken)
             oldest_ms += [] if age_ms is None else [age_ms]
             is_wrong = twice or (over_ms is not None and over_ms > allowed.unknown_up_to_ms)
-            what, times_ms = _what(twice=twice, over_ms=over_ms), (before["time_ms"], row["time_ms"])
-            told = *times_ms, row["msg_key"], what, *_place(row), row["node"], before["node"]
-            one = Repeat._make((*told, changed_ms, over_ms, is_wrong))
-            if one.is_wrong or over_ms is None or over_ms > allowed.valid_up_to_ms:
-                found.append(one)
-    wrong = sum(one.is_wrong for one in found)
-    return Repeats(
-        received_again=number,
-        wrong=wrong,
-        late=len(found) - wrong,
-        oldest_ms=max(oldest_ms, default=None),
-        first_received=foremost(found, Repeat.order),
-    )
+            if is_wrong or over_ms is None or over_ms > allowed.valid_up_to_ms:
+                kind = _what(twice=twice, over_ms=over_ms)
+                said = {"client": row["node"], "over_ms": over_ms, "is_wrong": is_wrong, "changed_ms": changed_ms}
+                said |= {"first_client": before["node"]}
+                findings.append(_finding(kind, row, before["time_ms"], world, allowed, **said))
+    counts = {"received_again": number, **_counts(findings)}
+    return Repeats(counts, max(oldest_ms, default=None), foremost(findings))
 
 
-def _returned(part: Part, world: World) -> Repeats:
+def _returned(part: Part, world: World, allowed: Tolerance) -> Repeats:
     """What consumers of ours sent back, whose listener consumes every message (`ConsumerNode`)."""
     rows = part.of("sent_back")
     rows = rows.filter(is_one_of(rows["node"], [node.name for node in world.ours("consumer")]))
-    found = []
-    for row in rows_in(rows):
-        one = Repeat(row["time_ms"], row["time_ms"], row["msg_key"], SENT_BACK, *_place(row))
-        found.append(one._replace(client=row["node"]))
-    return Repeats(wrong=len(found), first_received=foremost(found, Repeat.order))
+    back = (_finding(SENT_BACK, row, row["time_ms"], world, allowed, client=row["node"]) for row in rows_in(rows))
+    return Repeats({"wrong": len(rows)}, findings=foremost(back))
 
 
-def _stored(part: Part, world: World) -> Repeats:
+def _stored(part: Part, world: World, allowed: Tolerance) -> Repeats:
     """Copies beyond the first of each message; wrong is one that is stored oftener than it was tried. Receipts are left
     out of this: a consumer that sends a message back stores it again itself. A delayed message is where final reads
     found it; a crash, or another master, lets a broker store it again."""
@@ -212,7 +161,7 @@ def _stored(part: Part, world: World) -> Repeats:
         tries[row["msg_key"]] += row["attempt"] or 1
         senders[row["msg_key"]] = row["node"]
     read_again = Counter(row.msg_key for row in part.control.rows("send_read_again"))
-    again, found = 0, list[Repeat]()
+    again, findings = 0, list[Finding]()
     for msg_key, of_key in stored.items():
         places, times = {_place(row) for row in of_key}, [row["time_ms"] for row in of_key]
         again += len(places) - 1
@@ -223,8 +172,9 @@ def _stored(part: Part, world: World) -> Repeats:
             sender = ""
             if len(read) > tried and len(places) <= tried + read_again[msg_key]:
                 what, sender = f"sent {len(places)} times in {tried} tries", senders.get(msg_key, "")
-            found.append(Repeat(min(times), max(times), msg_key, what, *max(places))._replace(client=sender))
-    return Repeats(stored_again=again, wrong=len(found), first_stored=foremost(found, Repeat.order))
+            copy = {**dict(zip(PLACE, max(places), strict=True)), "msg_key": msg_key, "time_ms": max(times)}
+            findings.append(_finding(what, copy, min(times), world, allowed, client=sender))
+    return Repeats({"stored_again": again, "wrong": len(findings)}, findings=foremost(findings))
 
 
 def _may_deliver_again(world: World, broker: str) -> bool:
@@ -274,3 +224,42 @@ def _over(
     for start_ms, end_ms in rules.disturbed:
         ways.append(max(start_ms - old_ms, old_ms - end_ms, changed_ms - end_ms, 0.0))
     return None if taken_ms is None or first_ms is None else min(ways), changed_ms - old_ms, changed_ms
+
+
+def _counts(findings: Sequence[Finding], wrong: str = "wrong", late: str = "late") -> dict[str, int]:
+    number = sum(one.wrong for one in findings)
+    return {wrong: number, late: len(findings) - number}
+
+
+def _finding(
+    kind: str,
+    row: Row,
+    from_ms: float,
+    world: World,
+    allowed: Tolerance,
+    *,
+    client: str = "",
+    first_client: str = "",
+    changed_ms: float | None = None,
+    over_ms: float | None = None,
+    is_wrong: bool = True,
+) -> Finding:
+    """Of a receipt, or a stored copy, of a message that was there before, at `from_ms`. `changed_ms`: when its queue
+    changed hands between the two; `over_ms`: how far that lies from what explains the repeat, None if nothing says when
+    the queue was taken. Not wrong: only the machine's lateness may explain it."""
+    first_ms, span = commit_ms(world), (from_ms, row["time_ms"])
+    more = {name: row[name] for name in ("msg_key", "queue_id", "offset")} | {"first_client": first_client}
+    is_timed = bool(client and over_ms)  # twice from one holding is wrong whenever it was
+    return finding(
+        (client, row["broker_name"], row["topic"]),
+        kind,
+        span,
+        Rule(ROW, "", first_ms if is_timed else None),
+        out=span,
+        tolerance=allowed,
+        measured_ms=first_ms + (over_ms or 0.0) if is_timed else None,
+        over_ms=over_ms or 0.0,
+        times={} if changed_ms is None else {"changed": changed_ms},
+        more={name: value for name, value in more.items() if value not in (None, "")},
+        **wrong_or_late(is_wrong),
+    )

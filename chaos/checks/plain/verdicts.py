@@ -51,7 +51,7 @@ def verdicts_of(history: Gathering, world: World, names: Collection[str] | None 
     for name in with_joining(CHECKS if names is None else names, history.control):
         check, seen = CHECKS[name], seen_by(CHECKS[name], world)
         try:
-            found.append(finished(check, check.judge(check.facts(history, seen), seen), world))
+            found.append(finished(check, check.judged(history, seen), world))
         except Exception as exc:
             log.info("check %s failed", name, exc_info=True)  # its verdict says so to the person
             found.append(Verdict.of_failed_check(name, exc))

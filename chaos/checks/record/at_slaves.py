@@ -10,7 +10,7 @@ none. A slave that has become master, or acts for it, stands in the route as id 
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ...oracle.deliveries import PULL_MS, Dues
 from ...oracle.intervals import grouped
@@ -21,7 +21,7 @@ from ...oracle.world import World
 from ...topology import node_of_client_id
 from ...verdict import Finding
 from ..findings import Rule, finding
-from .commits import AtSlave, CommitFacts, Copied, dues_of
+from .commits import AtSlave, Committed, Copied, dues_of
 from .control import Control
 from .known_brokers import MASTER_ID
 from .uses import PART_MS, BrokerShares
@@ -38,34 +38,31 @@ def slaves_that_tell(world: World) -> list[str]:
     return [node.name for node in world.ours("slave")]
 
 
-def misplaced(facts: CommitFacts, dues: Dues, control: Control) -> Iterator[Finding]:
+def misplaced(at_slaves: Mapping[AtSlave, Committed], dues: Dues, control: Control) -> Iterator[Finding]:
     """Parts of the time in which a consumer went on committing at a slave though it had the master."""
     world = dues.world
-    if not facts.at_slaves or world.mixed_up_by_hand:
+    if not at_slaves or world.mixed_up_by_hand:
         return
     routes = _Routes(control, world)
-    for one in facts.at_slaves:
-        consumer = node_of_client_id(one.client)
-        if (
-            world.made_by(consumer) != OURS
-            or elects(world, one.slave)
-            or not dues.is_whole(consumer, one.slave, one.first_ms, one.last_ms)
-        ):
+    for one, of in sorted(at_slaves.items(), key=lambda part: part[0]):
+        consumer, first_ms, last_ms = node_of_client_id(one.client), of.first_ms or 0.0, of.last_ms or 0.0
+        is_ours = world.made_by(consumer) == OURS and not elects(world, one.slave)
+        if not is_ours or not dues.is_whole(consumer, one.slave, first_ms, last_ms):
             continue
-        since_ms = routes.another_since(consumer, one)
-        over_ms, who = one.last_ms - since_ms - _SENT_MS, (consumer, one.slave)
-        allowed = control.lateness.tolerance(world, who, one.first_ms - 1000.0, one.last_ms, 2)
+        since_ms = routes.another_since(consumer, one.broker_name, one.slave, last_ms)
+        over_ms, who = last_ms - since_ms - _SENT_MS, (consumer, one.slave)
+        allowed = control.lateness.tolerance(world, who, first_ms - 1000.0, last_ms, 2)
         if over_ms > allowed.valid_up_to_ms:
             yield finding(
-                (consumer, one.slave),
+                who,
                 "committed at a slave",
-                (since_ms, one.last_ms),
+                (since_ms, last_ms),
                 Rule(_ROW, "at once", _SENT_MS),
-                out=(max(since_ms, one.first_ms), one.last_ms),
+                out=(max(since_ms, first_ms), last_ms),
                 tolerance=allowed,
-                measured_ms=one.last_ms - since_ms,
+                measured_ms=last_ms - since_ms,
                 over_ms=over_ms,
-                more={"rule": "misplaced", "group": one.group, "commits": one.commits},
+                more={"rule": "misplaced", "group": one.group, "commits": of.commits},
             )
 
 
@@ -88,23 +85,20 @@ def read_there(shares: BrokerShares, world: World, control: Control) -> Iterator
         if world.made_by(consumer) != OURS or world.made_by(broker) != OURS or elects(world, slave):
             continue
         found = []
-        for part, pulls in sorted(parts.items()):
-            one = AtSlave(broker, "", slave, consumer, part * PART_MS, (part + 1) * PART_MS, pulls)
-            if dues.is_whole(consumer, slave, one.first_ms - PULL_MS, one.last_ms):
-                since_ms = routes.another_since(consumer, one)
-                found.append((part, since_ms + _SENT_MS < one.first_ms))
-        wrong = [part for part, is_wrong in found if is_wrong]
+        for from_ms, to_ms in ((part * PART_MS, (part + 1) * PART_MS) for part in sorted(parts)):
+            if dues.is_whole(consumer, slave, from_ms - PULL_MS, to_ms):
+                since_ms = routes.another_since(consumer, broker, slave, to_ms)
+                found.append((from_ms, to_ms, since_ms + _SENT_MS < from_ms))
+        wrong = [one for one in found if one[2]]
         by = suggested.get((consumer, broker), "")
-        if found:
+        if shown := wrong or found:
+            span = shown[0][0], shown[-1][1]
             yield finding(
                 (by or consumer, slave),
                 "suggested a slave" if by else "pulled from a slave",
-                (
-                    (wrong[0] if wrong else found[0][0]) * PART_MS,
-                    ((wrong[-1] if wrong else found[-1][0]) + 1) * PART_MS,
-                ),
+                span,
                 Rule(_PULLED),
-                out=(wrong[0] * PART_MS, (wrong[-1] + 1) * PART_MS) if wrong else None,
+                out=span if wrong else None,
                 examined=len(found),
                 wrong=len(wrong),
             )
@@ -124,19 +118,19 @@ class _Routes:
         self._slaves = {node.name: node.addresses for node in world.of_kind("slave")}
         self._of = grouped((row.node, row) for row in control.rows("route_changed"))
 
-    def another_since(self, consumer: str, one: AtSlave) -> float:
-        """Since when all of its routes that name the broker have had another node than this slave as id 0; inf: they
-        have not."""
+    def another_since(self, consumer: str, broker_name: str, slave: str, by_ms: float) -> float:
+        """Since when, by then, all of its routes that name the broker have had another node than this slave as id 0;
+        inf: they have not."""
         rows = self._of.get(consumer, [])
-        rows = rows[: bisect_right(rows, one.last_ms, key=lambda row: row.time_ms)]
+        rows = rows[: bisect_right(rows, by_ms, key=lambda row: row.time_ms)]
         since_ms, held = math.inf, dict[str, bool]()
         for row in rows:
             if row.incarnation != rows[-1].incarnation:
                 continue
-            addresses = ((row.decoded or {}).get("brokers") or {}).get(one.broker_name)
+            addresses = ((row.decoded or {}).get("brokers") or {}).get(broker_name)
             held.pop(row.topic or "", None)
             if addresses:
-                held[row.topic or ""] = addresses.get(MASTER_ID, "") not in ("", *self._slaves.get(one.slave, ()))
+                held[row.topic or ""] = addresses.get(MASTER_ID, "") not in ("", *self._slaves.get(slave, ()))
             if not held or not all(held.values()):
                 since_ms = math.inf
             elif since_ms == math.inf:

@@ -27,7 +27,7 @@ from ...oracle.recorded import Life
 from ...oracle.time_outs import REBALANCE
 from ...oracle.windows import Window
 from ...oracle.world import World
-from ..check import Facts, joined, largest
+from ..check import Facts, largest
 from .control import Control, decoded
 
 
@@ -56,8 +56,6 @@ class Uses(Facts):
     """Of the late ones, that which reaches furthest from the nearer end: what lateness may explain."""
     last: Use | None = largest()  # noqa: RUF009
     """Of the late ones, that which was chosen longest after the window."""
-    lag_ms: float | None = largest()
-    """How late the machine was when the window lasted; None: nobody measured it."""
 
 
 Key = tuple[str, str, float]
@@ -69,8 +67,6 @@ class BrokerUses(Facts):
     """What clients did while brokers were lost to them."""
 
     of: Mapping[Key, Uses] = field(default_factory=dict)
-    gone: tuple[Absence, ...] = joined()
-    """The departures among these."""
 
 
 _GONE_ROW = "a broker's address that no route of the client names"

@@ -1,88 +1,43 @@
-"""The commits that need an explanation, one by one, and the number of all others."""
+"""A group's place in a queue; what is told of commits there, and the rules for them."""
 
-from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Self, TypeVar
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
+from ....remoting.codes import RequestCode
+from ...oracle.commits import CommitRules
 from ...oracle.deliveries import Dues, Queue
-from ...oracle.intervals import grouped
+from ...oracle.recorded import OURS
 from ...oracle.world import World
-from ..check import Facts, joined
+from ...verdict import Finding
+from ..check import Facts, found, largest, least
 from .control import Control, once
-from .uses import PART_MS
-
-Place = tuple[str, str, int, str]
-"""Topic, broker name, queue id, group."""
-_OfQueue = TypeVar("_OfQueue", bound="OfQueue")
+from .route_tables import exists
 
 
-@dataclass(frozen=True, order=True)
-class OfQueue:
-    """What is told of one offset of a queue, and of one group there; with broadcasting of a consumer."""
+class Place(NamedTuple):
+    """A queue, and a group there; with broadcasting a consumer."""
 
     topic: str
     broker_name: str
     queue_id: int
     group: str
-    offset: int
 
     @property
     def queue(self) -> Queue:
-        return self.topic, self.broker_name, self.queue_id
+        return self[:3]
 
-    @property
-    def place(self) -> Place:
-        return *self.queue, self.group
-
-    def told(self, rule: str) -> dict[str, Any]:
-        """What a finding by that rule has of it besides its times."""
-        return {"rule": rule, "group": self.group, "queue_id": self.queue_id, "offset": self.offset}
+    def told(self, rule: str, offset: int) -> dict[str, Any]:
+        """What a finding by that rule says of an offset there, besides its times."""
+        return {"rule": rule, "group": self.group, "queue_id": self.queue_id, "offset": offset}
 
 
-@dataclass(frozen=True, order=True)
-class Ahead(OfQueue):
-    """A message of a queue that its group committed past before a member had received it, or that none has."""
-
-    committed_ms: float
-    """The first commit beyond it."""
-    client: str | None
-    """Whose commit that was: a client's id."""
-    acked_ms: float | None
-    received_ms: float | None
-
-
-@dataclass(frozen=True)
-class Back(OfQueue):
-    """A commit of a lower offset than the one before."""
-
-    before: int
-    at_ms: float
-    before_ms: float | None
-    """When the one before was committed to this process of the broker; None: it was not, or nobody knows."""
-    client: str | None
-    is_repeated: bool = False
-    """Whether no request of the client brought it: it came as the broker answered a pull that it had held."""
-
-
-@dataclass(frozen=True)
-class Older(OfQueue):
-    """A queue taken at an offset below the one that had been committed last."""
-
-    consumer: str
-    taken_ms: float
-    passed_ms: float
-    """Since when the committed offset has been a higher one."""
-    master_ms: float | None = None
-    """Of a name with slaves: since when its master had a higher one, while they copied its offsets (Copied)."""
-    answered: int | None = None
-    """The offset that its consumer had been answered, where that is known."""
-
-
-@dataclass(frozen=True)
-class Forgotten(OfQueue):
+class Forgotten(NamedTuple):
     """A commit before which the broker had another offset than the same process of it had been told last; an answer
     beyond all that it had been told; or a broadcasting consumer's queue that began below its own last offset."""
 
+    place: Place
+    offset: int
     before: int
     """What it had."""
     at_ms: float
@@ -95,11 +50,12 @@ class Forgotten(OfQueue):
     """Whether a pull told the broker, which had the lower offset later."""
 
 
-@dataclass(frozen=True)
-class Behind(OfQueue):
+class Behind(NamedTuple):
     """The first of the messages that one holder of a queue worked off, with all before them, and that one commit,
     later than persistConsumerOffsetInterval, or than the queue was given up, was the first to cover."""
 
+    place: Place
+    offset: int
     consumer: str
     incarnation: int
     taken_ms: float
@@ -110,18 +66,6 @@ class Behind(OfQueue):
     """When its holder gave the queue up, where that is what had to commit it."""
 
 
-@dataclass(frozen=True)
-class GivenUp(OfQueue):
-    """A commit of a consumer for a queue that it had given up and not taken again; or by a channel by which it had
-    unregistered."""
-
-    consumer: str
-    at_ms: float
-    dropped_ms: float
-    left: bool = False
-    """Whether it had unregistered, then."""
-
-
 class Copied(NamedTuple):
     """The last time before a queue was taken in which its broker's slaves copied the master's offsets for certain."""
 
@@ -130,15 +74,22 @@ class Copied(NamedTuple):
 
 
 class AtSlave(NamedTuple):
-    """A consumer's commits at a slave in one part of the time."""
+    """Of a consumer's commits at a slave: in which part of the time (PART_MS)."""
 
     broker_name: str
     group: str
     slave: str
     client: str
-    first_ms: float
-    last_ms: float
-    commits: int
+    part: int
+
+
+@dataclass(frozen=True)
+class Committed(Facts):
+    """How many commits, and when the first and the last of them was."""
+
+    commits: int = 0
+    first_ms: float | None = least()
+    last_ms: float | None = largest()
 
 
 @dataclass(frozen=True)
@@ -148,52 +99,35 @@ class CommitFacts(Facts):
     commits: int = 0
     at_brokers: Mapping[str, int] = field(default_factory=dict)
     """With broadcasting, by client: its commits that a broker got, which is nobody's to keep there."""
-    ahead: tuple[Ahead, ...] = joined()
-    back: tuple[Back, ...] = joined()
-    older: tuple[Older, ...] = joined()
-    forgotten: tuple[Forgotten, ...] = joined()
-    behind: tuple[Behind, ...] = joined()
-    at_slaves: tuple[AtSlave, ...] = joined()
-    given_up: tuple[GivenUp, ...] = joined()
-
-    def without(self, places: Set[Place]) -> Self:
-        """The same without these places, but for what brokers forgot."""
-
-        def elsewhere(found: Iterable[_OfQueue]) -> tuple[_OfQueue, ...]:
-            return tuple(one for one in found if one.place not in places)
-
-        return replace(
-            self,
-            ahead=elsewhere(self.ahead),
-            back=elsewhere(self.back),
-            older=elsewhere(self.older),
-            behind=elsewhere(self.behind),
-            given_up=elsewhere(self.given_up),
-        )
-
-    def in_order(self) -> Self:
-        """The same in order of time, whatever the order of the parts; one AtSlave a part of the time."""
-        at_slaves = grouped(((*one[:4], one.first_ms // PART_MS), one) for one in self.at_slaves)
-        return replace(
-            self,
-            ahead=tuple(sorted(self.ahead)),
-            back=tuple(sorted(self.back, key=lambda one: (one.at_ms, one.offset, one.place))),
-            older=tuple(sorted(self.older, key=lambda one: (one.taken_ms, one.consumer, one.place))),
-            forgotten=tuple(sorted(self.forgotten, key=lambda one: (one.at_ms, one.place))),
-            behind=tuple(sorted(self.behind, key=lambda one: (one.taken_ms, one.consumer, one.worked_ms, one.offset))),
-            given_up=tuple(sorted(self.given_up, key=lambda one: (one.at_ms, one.consumer, one.place))),
-            at_slaves=tuple(_together(at_slaves[part]) for part in sorted(at_slaves)),
-        )
-
-
-def _together(found: Sequence[AtSlave]) -> AtSlave:
-    return found[0]._replace(
-        first_ms=min(one.first_ms for one in found),
-        last_ms=max(one.last_ms for one in found),
-        commits=sum(one.commits for one in found),
-    )
+    at_slaves: Mapping[AtSlave, Committed] = field(default_factory=dict)
+    broken: Mapping[str, int] = field(default_factory=dict)
+    """By rule, what nothing explains, or the machine's lateness alone."""
+    unsure: int = 0
+    """Of these, the latter."""
+    findings: tuple[Finding, ...] = found()
 
 
 @once
 def dues_of(control: Control, world: World) -> Dues:
     return Dues(world, control.rows)
+
+
+@once
+def commit_rules(control: Control, world: World) -> CommitRules:
+    deleted = {(row.topic or "", row.node) for row in control.rows("topic") if not exists(row.value)}
+    ended = {row.source for row in control.rows("not_done")}
+    stops = (row for row in control.rows("stopped") if world.made_by(row.node) == OURS and row.node not in ended)
+    return CommitRules(dues_of(control, world), deleted, {row.process for row in stops})
+
+
+@once
+def unread(control: Control) -> Set[tuple[str, float]]:
+    """Consumers, and when each took a queue though its question for the queue's offset had no answer. The consumer's
+    row says that, or the row of its transport."""
+    questions = (row for row in control.rows("timed_out") if row.f == RequestCode.QUERY_CONSUMER_OFFSET.name)
+    waited = {(row.node, round(row.time_ms, 1)) for row in questions}
+    return {
+        (row.node, row.time_ms)
+        for row in control.rows("queue_taken")
+        if row.decoded is not None and ("answered" not in row.decoded or (row.node, round(row.time_ms, 1)) in waited)
+    }

@@ -35,8 +35,6 @@ class Tallies:
     """Tries of sends in quiet stretches, by the beginning of the stretch and broker."""
     first_sent_ms: Mapping[str, float] = field(default_factory=dict)
     """By producer: when its first good send ended."""
-    forbidden: Mapping[tuple[str, str, str], Tally] = field(default_factory=dict)
-    """By broker, topic and what: what the broker had to refuse (plain/forbidden.py)."""
     silent: frozenset[str] = frozenset()
     """The NameServers that left look-ups unanswered in quiet stretches."""
     lateness: Lateness = field(default_factory=Lateness)

@@ -12,8 +12,7 @@ goes round are by the routes that it took. Upstream: `TopicPublishInfo.selectOne
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ....remoting.codes import PERM_WRITE
@@ -24,7 +23,7 @@ from ...oracle.world import World
 from ...verdict import FINDINGS_MAX, Finding
 from ..findings import Rule, at_a_moment, finding
 from .control import Control, once
-from .uses import BrokerShares, Queue, Segment, Stray, isolated
+from .uses import BrokerShares, Queue, Segment, isolated
 
 TURN = "selectOneMessageQueue: a send goes to the next queue of the route"
 KEY = "sendSelectImpl: a send goes to the queue that its MessageQueueSelector selects, by the hash of its sharding key"
@@ -55,22 +54,6 @@ def goes_round(world: World) -> list[str]:
     if world.workload.get("ordered"):
         return []
     return [node.name for node in world.ours("producer") if not avoids(world, node.name)]
-
-
-def judged(steps: Mapping[Step, Stepped], routes: Routes) -> tuple[int, tuple[Stray, ...]]:
-    """How many went to the next queue, and those that did not, in order of time."""
-    right, strays = 0, []
-    for step, stepped in steps.items():
-        ring = routes.ring(step.node, step.incarnation, step.topic, step.start_ms)
-        if step.before not in ring:
-            continue
-        due = _next(ring, step.before, avoided=step.before[0] if step.again else "")
-        if step.queue == due:
-            right += stepped.times
-        else:
-            about = step.node, step.incarnation, step.queue, due, step.before, *stepped
-            strays.append(Stray(*about, step.queue in ring, step.again))
-    return right, tuple(sorted(strays, key=lambda one: one.first_ms))
 
 
 def _next(ring: Sequence[Queue], before: Queue, *, avoided: str) -> Queue:
@@ -156,15 +139,28 @@ def _turn(segment: Segment, counts: Mapping[Queue, int], ring: tuple[Queue, ...]
     )
 
 
-def out_of_turn(shares: BrokerShares, world: World) -> Iterator[Finding]:
-    """All that were in turn together, and each that was not."""
-    if shares.in_turn:
-        yield finding("producers", "sent to the next queue", (0.0, world.end_ms), Rule(TURN), examined=shares.in_turn)
-    for one in islice(shares.strays, FINDINGS_MAX):
-        queue, due, before = (f"{name} {queue_id}" for name, queue_id in (one.queue, one.due, one.before))
-        kind = "sent to a wrong queue" if one.is_routed else "sent to an unwritable queue"
-        more = {"queue": queue, "next": due, "after": before}
-        yield at_a_moment(one.node, one.queue[0], kind, one.first_ms, TURN, more, one.times)
+def out_of_turn(
+    steps: Mapping[Step, Stepped], routes: Routes, world: World, told: Collection[tuple[str, str]]
+) -> Iterator[Finding]:
+    """All that were in turn together, and each that was not, but for retries on the same broker of whose producer and
+    broker it is told already."""
+    in_turn, strays = 0, list[Finding]()
+    for step, (times, first_ms) in sorted(steps.items(), key=lambda one: one[1].first_ms):
+        ring = routes.ring(step.node, step.incarnation, step.topic, step.start_ms)
+        if step.before not in ring:
+            continue
+        due = _next(ring, step.before, avoided=step.before[0] if step.again else "")
+        is_on_same = step.again and step.queue[0] == step.before[0] != due[0]
+        if step.queue == due:
+            in_turn += times
+        elif not (is_on_same and (step.node, step.queue[0]) in told):
+            queue, next_, before = (f"{name} {queue_id}" for name, queue_id in (step.queue, due, step.before))
+            kind = "sent to a wrong queue" if step.queue in ring else "sent to an unwritable queue"
+            more = {"queue": queue, "next": next_, "after": before}
+            strays.append(at_a_moment(step.node, step.queue[0], kind, first_ms, TURN, more, times))
+    if in_turn:
+        yield finding("producers", "sent to the next queue", (0.0, world.end_ms), Rule(TURN), examined=in_turn)
+    yield from strays[:FINDINGS_MAX]
 
 
 class Routes:

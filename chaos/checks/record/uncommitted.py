@@ -25,7 +25,7 @@ from ...oracle.world import World
 from ...verdict import Finding
 from ..findings import Rule, finding
 from ..tolerance import Tolerance
-from .commits import Behind, CommitFacts, Forgotten
+from .commits import Behind, Forgotten
 from .control import Control
 from .timer_acts import Run, by_process
 
@@ -69,26 +69,25 @@ def interval_ms(world: World) -> float:
     return min((float(str(value)) for value in settings), default=0.0)
 
 
-def behind(facts: CommitFacts, rules: CommitRules, control: Control) -> Iterator[Finding]:
+def behind(those: Iterable[Behind], rules: CommitRules, control: Control) -> Iterator[Finding]:
     """The messages that a run, or giving the queue up, should have committed, and nothing or a later one did."""
-    if not facts.behind:
-        return
     world = rules.world
     tell, of_process = brokers_that_tell(world), by_process(control, "scheduled_task")
-    for one in facts.behind:
-        if one.broker_name not in tell or (one.topic, one.broker_name) in rules.deleted:
+    for one in those:
+        place = one.place
+        if place.broker_name not in tell or place[:2] in rules.deleted:
             continue
         until_ms = world.end_ms if one.committed_ms is None else one.committed_ms
-        if rules.was_reset(one.queue, one.group, one.worked_ms, until_ms):
+        if rules.was_reset(place.queue, place.group, one.worked_ms, until_ms):
             continue
         runs = [run for run in of_process.get((one.consumer, one.incarnation), ()) if run.row.f == PERSIST]
         missed = _missed(one, rules, runs, control)
         if one.dropped_ms is not None and _had_to_commit(one, one.dropped_ms, rules, control):
             missed.append(_Missed(one, one.dropped_ms, one.dropped_ms, until_ms, is_left=True))
         if missed:
-            (way_ms,) = world.round_trips_ms(one.consumer, (one.broker_name,), one.worked_ms, until_ms)
+            (way_ms,) = world.round_trips_ms(one.consumer, (place.broker_name,), one.worked_ms, until_ms)
             worst = max(missed, key=lambda missed: missed.over_ms)._replace(way_ms=way_ms)
-            who, from_ms = (one.consumer, one.broker_name), worst.began_ms - 1000.0
+            who, from_ms = (one.consumer, place.broker_name), worst.began_ms - 1000.0
             allowed = control.lateness.tolerance(world, who, from_ms, worst.until_ms, _CHAINED)
             if worst.over_ms > allowed.valid_up_to_ms:
                 yield _finding(worst, allowed)
@@ -103,7 +102,7 @@ def _finding(missed: _Missed, allowed: Tolerance) -> Finding:
         kind, since_ms, times = "given up without a commit", missed.due_ms, {"worked off": one.worked_ms}
         rule = Rule(_LEFT_ROW, "before the queue is given up", 0.0)
     return finding(
-        (one.consumer, one.broker_name, one.topic),
+        (one.consumer, one.place.broker_name, one.place.topic),
         kind,
         (since_ms, missed.until_ms),
         rule,
@@ -112,7 +111,7 @@ def _finding(missed: _Missed, allowed: Tolerance) -> Finding:
         measured_ms=missed.until_ms - since_ms,
         over_ms=missed.over_ms,
         times=times,
-        more=one.told("left" if missed.is_left else "behind"),
+        more=one.place.told("left" if missed.is_left else "behind", one.offset),
     )
 
 
@@ -121,8 +120,10 @@ def _missed(one: Behind, rules: CommitRules, runs: Sequence[Run], control: Contr
     missed = []
     for holding in _holdings(rules, one):
         until_ms = min(rules.dues.leaving_ms(holding), math.inf if one.committed_ms is None else one.committed_ms)
-        at_slave = rules.dues.at_slave(one.queue, holding) if _slaves_know_its_topic(one, rules.world, control) else ()
-        for start_ms, end_ms in (*rules.dues.free(one.queue, holding), *at_slave):
+        at_slave = (
+            rules.dues.at_slave(one.place.queue, holding) if _slaves_know_its_topic(one, rules.world, control) else ()
+        )
+        for start_ms, end_ms in (*rules.dues.free(one.place.queue, holding), *at_slave):
             first = bisect_right(runs, max(start_ms, one.worked_ms), key=lambda run: run.began_ms)
             if first < len(runs) and runs[first].ended_ms < min(end_ms, until_ms):
                 missed.append(_Missed(one, runs[first].began_ms, runs[first].ended_ms, min(end_ms, until_ms)))
@@ -133,37 +134,38 @@ def _slaves_know_its_topic(one: Behind, world: World, control: Control) -> bool:
     """Whether each slave of its broker had copied from a master before it was worked off: a slave without a master has
     no topics, and refuses commits."""
     copied = {row.node for row in control.rows("copies") if row.time_ms <= one.worked_ms}
-    return copied.issuperset(slaves_of(world, one.broker_name))
+    return copied.issuperset(slaves_of(world, one.place.broker_name))
 
 
 def _holdings(rules: CommitRules, one: Behind) -> list[Holding]:
-    return [h for h in rules.dues.held.get(one.queue, ()) if (h.node, h.start_ms) == (one.consumer, one.taken_ms)]
+    return [h for h in rules.dues.held.get(one.place.queue, ()) if (h.node, h.start_ms) == (one.consumer, one.taken_ms)]
 
 
 def _had_to_commit(one: Behind, at_ms: float, rules: CommitRules, control: Control) -> bool:
     """Whether its holder, giving the queue up then, could reach its broker, which knows the queue."""
-    world, broker = rules.world, one.broker_name
+    world, place, broker = rules.world, one.place, one.place.broker_name
     if offsets_vary(world, broker, at_ms) or elects(world, broker) or at_ms + _JUST_MS > world.end_ms:
         return False
-    if any(reset.of(one.queue, one.group) for reset in world.resets):
+    if any(reset.of(place.queue, place.group) for reset in world.resets):
         return False
     if world.acts and (world.mixed_up_by_hand or any(act.node in (broker, one.consumer) for act in world.acts)):
         return False
-    states = [row.decoded for row in control.rows("topic") if (row.node, row.topic) == (broker, one.topic)]
-    if any(one.queue_id >= max(of.get("read", 0), of.get("write", 0)) for of in states if of):
+    states = [row.decoded for row in control.rows("topic") if (row.node, row.topic) == (broker, place.topic)]
+    if any(place.queue_id >= max(of.get("read", 0), of.get("write", 0)) for of in states if of):
         return False  # it refuses commits of queues that it has no more
-    free = [stretch for holding in _holdings(rules, one) for stretch in rules.dues.free(one.queue, holding)]
+    free = [stretch for holding in _holdings(rules, one) for stretch in rules.dues.free(place.queue, holding)]
     is_free = any(start_ms <= at_ms - _JUST_MS and end_ms >= at_ms for start_ms, end_ms in free)
     return is_free and rules.dues.is_whole(one.consumer, broker, at_ms, at_ms + _JUST_MS)
 
 
-def not_kept(facts: CommitFacts, rules: CommitRules) -> Iterator[Forgotten]:
+def not_kept(those: Iterable[Forgotten], rules: CommitRules) -> Iterator[Forgotten]:
     """Offsets that a process of a broker was told and did not have at the next commit, or question."""
-    for one in facts.forgotten:
-        varies = not one.slave and offsets_vary(rules.world, one.broker_name, one.at_ms)
-        if (one.topic, one.broker_name) in rules.deleted or varies:
+    for one in those:
+        place = one.place
+        varies = not one.slave and offsets_vary(rules.world, place.broker_name, one.at_ms)
+        if place[:2] in rules.deleted or varies:
             continue
-        if not rules.was_reset(one.queue, one.group, one.told_ms, one.at_ms):
+        if not rules.was_reset(place.queue, place.group, one.told_ms, one.at_ms):
             yield one
 
 
@@ -173,27 +175,28 @@ _ANSWERED = "answered a higher offset"
 def forgotten(unkept: Iterable[Forgotten], rules: CommitRules) -> Iterator[Finding]:
     broadcasting = rules.world.workload.get("broadcasting")
     for one in unkept:
-        holder = rules.holder(one.queue, one.group, one.at_ms) or one.group
+        topic, broker, _, group = one.place
+        holder = rules.holder(one.place.queue, group, one.at_ms) or group
+        who, kind, span = (one.slave or broker, holder), "did not keep a committed offset", (one.told_ms, one.at_ms)
         because = f"{one.offset} was {'to be ' if one.of_pull else ''}stored, {one.before} was there later"
+        if one.is_answer:
+            kind, span = _ANSWERED, (one.at_ms, one.at_ms)
+            because = f"{one.before}, {one.offset} was committed"
+        elif one.of_pull:
+            kind = "takes what pulls commit"
+        if broadcasting:
+            who, kind = (group, broker), "lost its own offset"
         yield finding(
-            (one.group, one.broker_name, one.topic)
-            if broadcasting
-            else (one.slave or one.broker_name, holder, one.topic),
-            "lost its own offset"
-            if broadcasting
-            else _ANSWERED
-            if one.is_answer
-            else "takes what pulls commit"
-            if one.of_pull
-            else "did not keep a committed offset",
-            (one.at_ms if one.is_answer else one.told_ms, one.at_ms),
+            (*who, topic),
+            kind,
+            span,
             Rule(_PULL_ROW if one.of_pull else "ConsumerOffsetManager: an offset stays until the next commit"),
-            out=(one.at_ms if one.is_answer else one.told_ms, one.at_ms),
+            out=span,
             wrong=1,
             times={"committed": one.told_ms},
             more={
-                **one.told("forgotten"),
+                **one.place.told("forgotten", one.offset),
                 "answered" if one.is_answer else "before": one.before,
-                "because": f"{one.before}, {one.offset} was committed" if one.is_answer else because,
+                "because": because,
             },
         )

@@ -56,44 +56,6 @@ class SlaveRead(NamedTuple):
     address: str
 
 
-class Try(NamedTuple):
-    """A try that should not have been, or not on that broker; or the last one, which ended so, of a send that failed
-    though it had another left, and the time for it."""
-
-    node: str
-    incarnation: int
-    op_id: str
-    attempt: int
-    broker_name: str
-    """Empty for a send that had no try that ended."""
-    time_ms: float
-    kind: str
-    left_ms: float | None = None
-    """For how much longer a send might have gone on that was given up."""
-
-
-class Stray(NamedTuple):
-    """A try's queue that was not the next one."""
-
-    node: str
-    incarnation: int
-    queue: Queue
-    due: Queue
-    before: Queue
-    """Of the try before it."""
-    times: int
-    first_ms: float
-    is_routed: bool = True
-    """Whether the producer's route has the queue, and lets it write there."""
-    again: bool = False
-    """Of one send."""
-
-    @property
-    def on_same_broker(self) -> bool:
-        """Whether it was a retry on the broker of the try before, though another broker was next."""
-        return self.again and self.queue[0] == self.before[0] != self.due[0]
-
-
 @dataclass(frozen=True)
 class BrokerShares(Facts):
     """What clients used; see the module."""
@@ -102,22 +64,6 @@ class BrokerShares(Facts):
     """Acknowledged ones, by the queue that each went to."""
     failed: Mapping[tuple[str, float], int] = field(default_factory=dict)
     """Of each producer and segment's start: sends and tries that failed in it, and slow ones where those count."""
-    retries: int = 0
-    same: tuple[Try, ...] = ()
-    """On the broker on which the one before had failed."""
-    odd: tuple[Try, ...] = ()
-    given_up: tuple[Try, ...] = ()
-    to_slaves: tuple[Try, ...] = ()
-    """At the address of a slave, or of one that may have become a master; `broker_name` is the node's."""
-    to_isolated: tuple[Try, ...] = ()
-    """First tries at a broker that their producer had isolated."""
-    isolating: int = 0
-    """Tries after which a producer has to isolate their broker."""
-    not_isolated: tuple[Try, ...] = ()
-    """Of these, the ones after which it did not."""
-    in_turn: int = 0
-    """Tries at the next queue, where something failed and around polls."""
-    strays: tuple[Stray, ...] = ()
     reads: Mapping[Read, Mapping[int, int]] = field(default_factory=dict)
     """How many of its pulls were answered, and of its messages came, in each PART_MS of all time."""
     refused: Mapping[Read, Mapping[int, int]] = field(default_factory=dict)

@@ -6,27 +6,16 @@ and each other request once (`NettyRemotingAbstract.processRequestCommand`).
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from ...oracle.world import World
-from ...verdict import FINDINGS_MAX, Finding, Verdict
-from ..check import Check, Facts, Group, Needs, Section, first, largest
+from ...verdict import Finding, Verdict
+from ..check import Check, Facts, Group, Needs, Section, foremost, found
 from ..findings import Rule, finding, verdict_by_counts
-from ..plain.part import Part, Reading, Together, rows_in, value_of
+from ..plain.part import Gathering, Part, Reading, Row, Together, rows_in, value_of
 
 NAME = "answers_asked_for"
 _OPERATIONS = ("name_server_call", "send_attempt", "pull")
 _ALLOWED = {"bound_ms": None, "formula": "0 unasked", "tolerance_ms": 0, "row": "oneway requests have no answer"}
-
-
-class Unasked(NamedTuple):
-    """An answer that no call had asked for."""
-
-    time_ms: float
-    client: str
-    address: str
-    """Of the peer that answered."""
-    answer: str
 
 
 @dataclass(frozen=True)
@@ -37,28 +26,24 @@ class Answers(Facts):
     unasked: int = 0
     peers: tuple[str, ...] = ()
     """The addresses that such answers came from."""
-    first: tuple[Unasked, ...] = first(lambda one: one)
-    last: Unasked | None = largest()  # noqa: RUF009
+    findings: tuple[Finding, ...] = found()
 
 
-def answers(part: Part, _world: World) -> Answers:
-    """Counted; a wrong peer's answers are as many as the messages, so only some are looked at."""
-    unasked = sorted(
-        Unasked(row["time_ms"], row["node"], row["address"] or "", value_of(row).get("reason") or "")
-        for row in rows_in(part.of("unasked_answer"))
-    )
-    peers = tuple(sorted({one.address for one in unasked if one.address}))
+def answers(part: Part, world: World) -> Answers:
+    """Counted; a wrong peer's answers are as many as the messages, so only some are kept."""
+    unasked = rows_in(part.of("unasked_answer"))
+    peers = tuple(sorted({row["address"] for row in unasked if row["address"]}))
     answered = len(part.of(*_OPERATIONS, types=("ok",)))
-    return Answers(answered, len(unasked), peers, tuple(unasked[:FINDINGS_MAX]), max(unasked, default=None))
+    return Answers(answered, len(unasked), peers, foremost(_finding(row, world) for row in unasked))
 
 
 ANSWERS = Reading(Together.ROW, (*_OPERATIONS, "unasked_answer"), ("type", "address", "value"), answers)
 
 
-def judge(answers: Answers, world: World) -> Verdict:
+def judge(history: Gathering, world: World) -> Verdict:
     """Examined: calls of clients that were answered. Violations: answers that no call had asked for."""
-    names, rows = world.owners, dict.fromkeys((*answers.first, *([answers.last] if answers.last else [])))
-    findings = tuple(_finding(row, names.get(row.address, row.address)) for row in rows)
+    answers = history.counted(ANSWERS, world)
+    findings = answers.findings
     return verdict_by_counts(
         NAME,
         examined=answers.answered + answers.unasked,
@@ -85,13 +70,14 @@ CHECK = Check(
 )
 
 
-def _finding(row: Unasked, peer: str) -> Finding:
+def _finding(row: Row, world: World) -> Finding:
+    at_ms, address = row["time_ms"], row["address"] or ""
     return finding(
-        (row.client, peer),
+        (row["node"], world.owners.get(address, address)),
         "unasked",
-        (row.time_ms, row.time_ms),
+        (at_ms, at_ms),
         Rule("oneway requests have no answer", "0 unasked"),
-        out=(row.time_ms, None),
+        out=(at_ms, None),
         wrong=1,
-        more={"answer": row.answer},
+        more={"answer": value_of(row).get("reason") or ""},
     )

@@ -18,7 +18,6 @@ quiet time (plain/slots.py). Other failures that lateness explains make it UNKNO
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from ...oracle.quiet import settle_ms
 from ...oracle.reach import first_harm_ms
@@ -27,20 +26,7 @@ from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
 from ..findings import Rule, at_no_time, finding, rounded, verdict_by_counts
-from ..plain.forbidden import (
-    ACKNOWLEDGED,
-    CODES_OF_A_FULL_DISK,
-    CODES_OF_PULLS,
-    CODES_OF_SENDS,
-    FORBIDDEN,
-    GIVEN_UP,
-    PULLS,
-    SENDS,
-    TO_A_FULL_DISK,
-    TO_A_MASTER,
-    TO_ITS_QUEUES,
-    WITHOUT_SLAVE,
-)
+from ..plain.forbidden import FORBIDDEN, TO_A_MASTER, TO_ITS_QUEUES, Duty
 from ..plain.part import Gathering
 from ..plain.slots import SLOTS, slots_of
 from ..record.shortfalls import Shortfall, asks_first, is_explained, lateness_of, lets_fail
@@ -48,28 +34,7 @@ from ..record.slots import OPERATIONS, TRY, Tally
 from ..record.tallies import Tallies, tallies
 
 NAME = "availability"
-FORBIDDEN_KIND, MASTER_KIND = "refuses forbidden requests", "takes what it is sent"
-QUEUES_KIND, WAIT_KIND = "takes messages for its queues", "waits for a slave that is there"
-FULL_KIND, FULL_CODE_KIND = "refuses messages while its disk is full", "refuses for its full disk with its code"
-CODE_KIND = "refuses with its code"
-SLAVE_KIND, TIMEOUT_KIND = "acknowledges what a slave has", "waits for its slaves"
 _TAKEN = (TO_A_MASTER, TO_ITS_QUEUES)
-_REFUSES = FORBIDDEN_KIND, "msgCheck, PullMessageProcessor: what the topic's permission or queues forbid is refused"
-_CODES = CODE_KIND, "msgCheck, PullMessageProcessor: a refusal has code 16 (permission) or 1 (queueId; 5.x: 29)"
-_FORBIDDEN = {
-    SENDS: _REFUSES,
-    PULLS: _REFUSES,
-    CODES_OF_SENDS: _CODES,
-    CODES_OF_PULLS: _CODES,
-    TO_A_FULL_DISK: (FULL_KIND, "DefaultMessageStore.checkStoreStatus: a store whose disk is full takes no message"),
-    CODES_OF_A_FULL_DISK: (FULL_CODE_KIND, "SendMessageProcessor.handlePutMessageResult: a full disk is code 14"),
-    TO_A_MASTER: (MASTER_KIND, "DefaultMessageStore.checkStoreStatus: a master's store takes messages"),
-    TO_ITS_QUEUES: (QUEUES_KIND, "msgCheck: only a queueId that the topic lacks is illegal"),
-    WITHOUT_SLAVE: (WAIT_KIND, "CommitLog.handleHA: without a slave a SYNC_MASTER answers SLAVE_NOT_AVAILABLE"),
-    ACKNOWLEDGED: (SLAVE_KIND, "GroupTransferService: SEND_OK waits for a slave"),
-    GIVEN_UP: (TIMEOUT_KIND, "GroupTransferService: a SYNC_MASTER waits syncFlushTimeout for a slave"),
-}
-"""By what a broker had to refuse, or to take: the finding's kind and the rule."""
 _BELOW = "below the scenario's availability_floor"
 _FLOOR_ROW = (
     "availability_floor: from the first fault or act by hand on, the scenario's share of sends, pulls and look-ups "
@@ -78,22 +43,17 @@ _FLOOR_ROW = (
 _ROW = "quiet from R + C + P + J + A + T after the end of a fault"
 
 
-def gather(gathering: Gathering, world: World) -> Tallies:
-    """From the slots that recovery_time is judged by too."""
-    found = tallies(slots_of(gathering, world), world, gathering.control)
-    said = {broker for (_, broker), tally in found.tries.items() if tally.bad}
-    asked = gathering.counted(FORBIDDEN, world).asked
-    told = {of: tally for of, tally in asked.items() if of[2] not in _TAKEN or (tally.bad and of[0] not in said)}
-    return replace(found, forbidden=told)
-
-
-def judge(tallied: Tallies, world: World) -> Verdict:
+def judge(history: Gathering, world: World) -> Verdict:
     """Examined: operations where a floor holds. Violations: failures below it."""
     floor = world.run.get("availability_floor")
+    tallied = tallies(slots_of(history, world), world, history.control)
     in_quiet = [*tallied.tries.values(), *tallied.quiet.values()]
     of_scenario = [*tallied.faulted.values()] if floor is not None else []
-    forbidden = [_forbidden(*one) for one in sorted(tallied.forbidden.items())]
-    examined = sum(tally.ended for tally in (*in_quiet, *of_scenario, *tallied.forbidden.values()))
+    failed_at = {broker for (_, broker), tally in tallied.tries.items() if tally.bad}
+    asked = sorted(history.counted(FORBIDDEN, world).asked.items())
+    told = [(of, tally) for of, tally in asked if of[2] not in _TAKEN or (tally.bad and of[0] not in failed_at)]
+    forbidden = [_forbidden(*one) for one in told]
+    examined = sum(tally.ended for tally in (*in_quiet, *of_scenario)) + sum(one.examined for one in forbidden)
     allowed = {
         "bound_ms": None,
         "formula": "quiet: all succeed" + (f"; from the first fault: {floor}" if floor is not None else ""),
@@ -141,7 +101,6 @@ CHECK = Check(
     section=Section.OPERATIONS,
     is_of_the_whole=True,
     needs=(Needs.MESSAGES,),
-    gather=gather,
     readings=(SLOTS, FORBIDDEN),
     judge=judge,
     outside=True,
@@ -149,18 +108,15 @@ CHECK = Check(
 )
 
 
-def _forbidden(about: tuple[str, str, str], tally: Tally) -> Finding:
-    """Of what a broker had to refuse, or to take."""
-    broker, topic, what = about
-    kind, row = _FORBIDDEN[what]
-    what = what.split()[-1] if kind == CODE_KIND else what
+def _forbidden(about: tuple[str, str, Duty], tally: Tally) -> Finding:
+    broker, topic, duty = about
     first_ms = tally.first_bad_ms or 0.0
     out = (first_ms, max(tally.last_bad_ms or 0.0, first_ms + 1.0)) if tally.bad else None
     return finding(
-        (broker, what, topic),
-        kind,
+        (broker, duty.what, topic),
+        duty.kind,
         out or (0.0, tally.last_ms or 0.0),
-        at_no_time(row),
+        at_no_time(duty.row),
         out=out,
         examined=tally.ended,
         wrong=tally.bad,

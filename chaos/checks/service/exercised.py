@@ -18,8 +18,8 @@ Where clients had chosen a NameServer that was then lost to them, at least one m
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from ...faults.acts_by_hand import BY_HAND
@@ -50,29 +50,22 @@ _CALLS = ("register", "name_server_call")
 _EVIDENT = (*_CALLS, "channel", "broker_dropped", "started", "timed_out")
 
 
-@dataclass(frozen=True, eq=False)
-class Evidence:
-    """What shows that faults had effects and clients worked."""
-
-    control: Control
-    calls: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """fault_id → failed, or slow → how many tries and pulls."""
-    worked: frozenset[str] = frozenset()
-    """Clients that had a success."""
-
-
 EFFECTS = effects(lambda world: _asked(world))
 
 
-def gather(gathering: Gathering, world: World) -> Evidence:
-    """One look at tries and pulls where there was a fault; the slots of other checks."""
-    effects = gathering.counted(EFFECTS, world).of
-    worked = frozenset(slot.node for slot, tally in slots_of(gathering, world).slots.items() if tally.good)
-    return Evidence(gathering.control, effects, worked)
-
-
-def judge(evidence: Evidence, world: World) -> Verdict:
+def judge(history: Gathering, world: World) -> Verdict:
     """Examined: faults and clients. None is a violation: what did not happen makes it UNKNOWN."""
+    worked = {slot.node for slot, tally in slots_of(history, world).slots.items() if tally.good}
+    return judged(history.control, world, worked, history.counted(EFFECTS, world).of)
+
+
+def judged(
+    control: Control,
+    world: World,
+    worked: Collection[str],
+    calls: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
+) -> Verdict:
+    """By the clients that had a success, and by fault how many tries and pulls failed or were slow."""
     if world.run.get("imported"):
         return Verdict.nothing_examined(NAME, "the history was imported: nobody injected these faults")
     by_id = grouped((fault.fault_id, fault) for fault in world.faults if fault.injected)
@@ -82,11 +75,11 @@ def judge(evidence: Evidence, world: World) -> Verdict:
     clients = [node.name for node in world.of_kind("producer", "consumer")]
     if not by_id and not done and not clients:
         return Verdict.nothing_examined(NAME, "there was neither a fault nor a client")
-    effects, switches = _effects(evidence, world), _switches(evidence.control, world)
+    effects, switches = _effects(control, calls, world), _switches(control, world)
     missing = [
         _finding(client, "none of its operations succeeded", 0.0, world.end_ms)
         for client in clients
-        if client not in evidence.worked
+        if client not in worked
     ]
     shown: list[dict[str, Any]] = []
     for fault_id, faults in by_id.items():
@@ -100,7 +93,7 @@ def judge(evidence: Evidence, world: World) -> Verdict:
             missing.append(_finding(faults[0].source, what, start_ms, until_ms, fault_id))
     missing += [
         _finding(str(row.source), str((row.decoded or {}).get("why") or "it did not answer"), row.time_ms, row.time_ms)
-        for row in evidence.control.rows("not_done")
+        for row in control.rows("not_done")
     ]
     planned = [action for action in world.run.get("timeline") or () if action not in _NO_FAULTS]
     acted = [fault_id for fault_id, faults in by_id.items() if not isinstance(faults[0].kind, Absent)]
@@ -140,7 +133,6 @@ CHECK = Check(
     is_of_the_whole=True,
     despite_stalls=True,
     needs=(Needs.EXPERIMENT, Needs.MESSAGES),
-    gather=gather,
     readings=(EFFECTS, SLOTS),
     judge=judge,
     tells=lambda measured: _told(measured),
@@ -218,13 +210,13 @@ def _asked(world: World) -> Iterator[Asked]:
             yield Asked(fault.fault_id, source, target, "broker_dropped", *when)
 
 
-def _effects(evidence: Evidence, world: World) -> dict[str, dict[str, int]]:
+def _effects(control: Control, calls: Mapping[str, Mapping[str, int]], world: World) -> dict[str, dict[str, int]]:
     """fault_id → kind of effect → how many rows show it."""
     found: dict[str, Counter[str]] = defaultdict(Counter)
-    for fault_id, kinds in evidence.calls.items():
+    for fault_id, kinds in calls.items():
         found[fault_id].update(kinds)
     asked = grouped((one.address, one) for one in _asked(world))
-    for row in evidence.control.rows(*_EVIDENT) if asked else ():
+    for row in control.rows(*_EVIDENT) if asked else ():
         for one in asked.get(row.address or row.name_server or row.node, ()):
             if kind := _shows(row, one):
                 found[one.fault_id][kind] += 1
@@ -232,7 +224,7 @@ def _effects(evidence: Evidence, world: World) -> dict[str, dict[str, int]]:
         met = [act for act in world.acts if act.node == fault.target and fault.source == ADMIN and not act.is_done]
         if late := sum(fault.overlaps(act.began_ms, act.ended_ms) for act in met if fault.injected):
             found[fault.fault_id]["failed"] += late
-    for fault_id in _silent(evidence.control.lateness, world):
+    for fault_id in _silent(control.lateness, world):
         found[fault_id]["silent"] += 1
     return {fault_id: dict(kinds) for fault_id, kinds in found.items()}
 

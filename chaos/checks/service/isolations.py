@@ -3,7 +3,7 @@
     a try that failed, or a slow one ───────┬─ isolated for notAvailableDuration ─┬─ sent to again, in its turn
                                   at once ──┘   by latencyMax                     └─ not before, while another is there
 
-That each such try leaves a row is a question of living_are_used (clients/tries.py).
+That each such try leaves a row is a question of living_are_used (plain/tries.py).
 
 Upstream: `LatencyFaultToleranceImpl`, `MQFaultStrategy`.
 """

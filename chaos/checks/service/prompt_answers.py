@@ -18,7 +18,6 @@ of all but one second in a hundred.
 import math
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from ...arrow import np
@@ -39,7 +38,7 @@ from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
 from ..findings import Rule, finding, rounded, verdict_of
-from ..plain.latencies import DELAYED, STEPS, Timed, Who, delivery_times, send_times, timed_of
+from ..plain.latencies import DELAYED, STEPS, Latencies, Timed, Times, Who, delivery_times, in_quiet, send_times
 from ..plain.part import Gathering
 from ..record.control import Control
 from ..record.lateness import Lateness
@@ -70,22 +69,6 @@ def bound_ms(world: World) -> float:
         if fault.harmless(world.timers) and fault.kind.delay is not None
     ]
     return 2 * (world.timers.delivery_ms + max(delays, default=0.0))
-
-
-@dataclass(frozen=True)
-class Times:
-    """How long everything took that ended in quiet times."""
-
-    timed: Mapping[Who, Timed] = field(default_factory=dict)
-    lateness: Lateness = field(default_factory=Lateness)
-
-
-def gather(gathering: Gathering, world: World) -> Times:
-    """Of NameServers from control rows; of brokers counted."""
-    found = of_name_servers(gathering.control, world)
-    for reading in (SENDS, DELIVERY):
-        found |= gathering.counted(reading, world).timed
-    return Times(found, gathering.control.lateness)
 
 
 Link = tuple[str, str]
@@ -133,35 +116,36 @@ def shared(world: World) -> list[Stretch]:
 SENDS, DELIVERY = send_times(sends, bound_ms), delivery_times(shared, bound_ms)
 
 
-def of_name_servers(control: Control, world: World) -> dict[Who, Timed]:
+def of_name_servers(control: Control, world: World) -> Latencies:
     """Look-ups and registrations that were answered, by NameServer and quiet stretch."""
     names = {node.address: node.name for node in world.of_kind("name_server")}
-    least_ms, found = bound_ms(world), defaultdict[Who, list[tuple[float, float]]](list)
-    registering = registrations(world)
+    registering, of = registrations(world), defaultdict[tuple[str, str, str], list[tuple[float, float, float]]](list)
     for row in control.rows("name_server_call", "register"):
-        is_call = row.event == "name_server_call"
-        if row.code is None or row.duration_ms is None or row.name_server not in names or (is_call and _tries(row) > 1):
-            continue
-        began_ms = row.time_ms - row.duration_ms
-        server = names[row.name_server]
-        for stretch in look_ups(world, row.node) if is_call else registering.get((row.node, server), ()):
-            if stretch.start_ms <= began_ms and row.time_ms <= stretch.end_ms:
-                operation = "look-up" if is_call else "registration"
-                found[Who(operation, server, stretch.start_ms)].append((row.duration_ms, row.time_ms))
-    columns = {who: np.array(of) for who, of in found.items()}
-    return {who: timed_of(of[:, 0], of[:, 1], least_ms) for who, of in columns.items()}
+        operation = "look-up" if row.event == "name_server_call" else "registration"
+        if row.code is not None and row.duration_ms is not None and row.name_server in names and _tries(row) <= 1:
+            times = row.began_ms, row.time_ms, row.duration_ms
+            of[operation, row.node, names[row.name_server]].append(times)
+    counted = [Latencies()]
+    for (operation, node, server), every in of.items():
+        stretches = look_ups(world, node) if operation == "look-up" else registering.get((node, server), ())
+        counted.append(in_quiet(operation, server, Times(*np.array(every).T), stretches, bound_ms(world)))
+    return Latencies.total(counted)
 
 
 def _tries(row: Any) -> int:
     return len((row.decoded or {}).get("tried") or ())
 
 
-def judge(times: Times, world: World) -> Verdict:
+def judge(history: Gathering, world: World) -> Verdict:
     """Examined: operations in quiet times. Violations: those that a slow peer answered late."""
-    ends = _ends(times, world)
-    findings = [_finding(times, world, who, timed, ends) for who, timed in sorted(times.timed.items())]
+    counted = (of_name_servers(history.control, world), *(history.counted(one, world) for one in (SENDS, DELIVERY)))
+    return judged(Latencies.total(counted).timed, history.control.lateness, world)
+
+
+def judged(every: Mapping[Who, Timed], lateness: Lateness, world: World) -> Verdict:
+    findings = [_finding(lateness, world, who, timed) for who, timed in sorted(every.items())]
     slowest: dict[str, float] = {}
-    for who, timed in times.timed.items():
+    for who, timed in every.items():
         slowest[who.operation] = max(slowest.get(who.operation, 0.0), timed.slowest_ms or 0.0)
     return verdict_of(
         NAME,
@@ -172,18 +156,6 @@ def judge(times: Times, world: World) -> Verdict:
     )
 
 
-def _ends(times: Times, world: World) -> dict[float, float]:
-    """When the stretches that began then were over, the last of them."""
-    asked = {node.name for node in world.nodes}
-    stretches = [*shared(world), *(one for of in sends(world).values() for one in of)]
-    stretches += [one for of in registrations(world).values() for one in of]
-    stretches += [one for node in asked for one in look_ups(world, node)]
-    ends: dict[float, float] = {}
-    for start_ms, end_ms in stretches:
-        ends[start_ms] = max(end_ms, ends.get(start_ms, end_ms))
-    return {who.since_ms: ends[who.since_ms] for who in times.timed if who.since_ms in ends}
-
-
 CHECK = Check(
     name=NAME,
     says="NameServers and brokers answer requests, and brokers deliver messages, at once while no fault affects them",
@@ -191,7 +163,6 @@ CHECK = Check(
     section=Section.OPERATIONS,
     is_of_the_whole=True,
     needs=(Needs.WIRE,),
-    gather=gather,
     readings=(SENDS, DELIVERY),
     judge=judge,
     tells=lambda measured: _told(measured),
@@ -210,9 +181,9 @@ def _over(timed: Timed, least_ms: float, allowed_ms: float) -> int:
     return sum(count for of, count in timed.over.items() if of >= level)
 
 
-def _finding(times: Times, world: World, who: Who, timed: Timed, ends: Mapping[float, float]) -> Finding:
-    end_ms, least_ms = ends.get(who.since_ms, world.end_ms), bound_ms(world)
-    longest, usual = _tolerances(times.lateness, world, who, end_ms)
+def _finding(lateness: Lateness, world: World, who: Who, timed: Timed) -> Finding:
+    end_ms, least_ms = timed.until_ms or world.end_ms, bound_ms(world)
+    longest, usual = _tolerances(lateness, world, who, end_ms)
     few, many = (max(_LEAST, math.ceil(share * timed.count)) for share in (_SHARE, _MANY))
     slow = _over(timed, least_ms, least_ms + min(usual.lateness_ms, usual.cap_ms))
     wrong = _over(timed, least_ms, least_ms + longest.lateness_ms)

@@ -17,6 +17,7 @@ from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
 from ..findings import finding, verdict_of, wrong_or_late
+from ..plain.part import Gathering
 from ..plain.slots import SLOTS, slots_of
 from ..record.recoveries import NAMES, Recovery, measured, recoveries
 from ..record.slots import Slots, of_clients
@@ -24,11 +25,12 @@ from ..record.slots import Slots, of_clients
 NAME = "recovery_time"
 
 
-def judge(seen: Slots, world: World) -> Verdict:
+def judge(history: Gathering, world: World) -> Verdict:
     """Examined: (client, operation, fault or heal) with a bound. Violations: those without success until past it."""
     found_moments = moments(world)
     if not found_moments:
         return Verdict.nothing_examined(NAME, "there was no fault, so there is nothing to recover from")
+    seen = slots_of(history, world)
     found = [*recoveries(world, found_moments, of_clients(seen.slots, world), seen.edges)]
     judged = [recovery for recovery in found if recovery.judged]
     findings = [_finding(one, seen, world) for one in judged]
@@ -45,7 +47,6 @@ CHECK = Check(
     is_of_the_whole=True,
     despite_stalls=True,
     needs=(Needs.MESSAGES,),
-    gather=slots_of,
     readings=(SLOTS,),
     judge=judge,
     outside=True,

@@ -93,8 +93,7 @@ def _tolerated(f: Finding) -> str:
 
 def accused(check: str, e: Example) -> str:
     """Return the node that the violation accuses."""
-    of_object = check in CHECKS and e.more.get("kind") in CHECKS[check].accuses_object
-    return e.what if of_object and e.what else e.who
+    return CHECKS[check].accused(e) if check in CHECKS else e.who
 
 
 def lanes_of(check: str, e: Example, keys: Container[str]) -> list[str]:

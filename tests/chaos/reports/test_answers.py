@@ -10,7 +10,7 @@ import pytest
 from nemesrv.chaos.checks import CHECKS
 from nemesrv.chaos.checks.clients.name_server_selection import UNIFORM
 from nemesrv.chaos.checks.findings import at_a_moment, verdict_of
-from nemesrv.chaos.checks.plain.uses import SAME
+from nemesrv.chaos.checks.plain.tries import SAME
 from nemesrv.chaos.reports.answers import answers, changes_nothing, counted, of_incident, spoken_of
 from nemesrv.chaos.reports.cost import Cost, Without, elsewhere
 from nemesrv.chaos.reports.groups import exercised_line, groups

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.checks.clients.living_are_used import CHECK
-from nemesrv.chaos.checks.plain.uses import ELSEWHERE
+from nemesrv.chaos.checks.plain.tries import ELSEWHERE
 from nemesrv.chaos.oracle.time_outs import POLL
 from nemesrv.chaos.reports.sentences import measured_sentences
 from nemesrv.chaos.verdict import Validity, Verdict

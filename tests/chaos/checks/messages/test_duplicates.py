@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.checks.messages.duplicates import CHECK, Repeat, Repeats, judge
+from nemesrv.chaos.checks.messages.duplicates import CHECK
 from nemesrv.chaos.verdict import Validity
 from tests.chaos.builder import KILL, HistoryBuilder, cluster, example
 
@@ -166,21 +166,19 @@ def test_a_consumer_that_sends_back_what_its_listener_consumed_is_invalid() -> N
 
 
 def test_each_further_receipt_is_examined_so_no_more_is_wrong_than_was_examined() -> None:
-    _, world = group().facts()
-    verdict = judge(Repeats(messages=160, received_again=446, wrong=446), world)
-    assert (verdict.violations, verdict.examined) == (446, 606)
+    builder = sent(take(group(), 2, "consumer-0"), 50)
+    for number in range(4):
+        received(builder, 50 + number, "consumer-0")
+    verdict = builder.end(100).judged(CHECK)
+    assert (verdict.violations, verdict.examined) == (3, 4)
 
 
 def test_what_nothing_explains_is_shown_before_what_lateness_may_explain() -> None:
-    _, world = group().facts()
-    wrong = Repeat(5.0, 6.0, "k-0", "stored 2 times by 1 tries", "orders", "broker-a", 0, 7)
-    late = wrong._replace(msg_key="k-1", client="consumer-0", over_ms=80.0, is_wrong=False)
-    found = Repeats(
-        messages=9, received_again=1, stored_again=1, wrong=1, late=1, lag_ms=40.0, first_stored=(wrong, late)
-    )
-    verdict = judge(found, world)
-    assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.INVALID, 11, 1)
-    assert [example.more["msg_key"] for example in verdict.examples] == ["k-0"]
-    verdict = judge(Repeats(messages=8, received_again=1, late=1, lag_ms=40.0, first_stored=(late,)), world)
-    assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 9)
-    assert verdict.why.startswith("1 duplicates may be the machine's lateness (up to 40 ms)")
+    builder = sent(take(group(), 2, "consumer-0"), 50)
+    received(received(builder, 50, "consumer-0", op_id=None), 51, "consumer-1", op_id=None)
+    verdict = builder.end(100).judged(CHECK)
+    assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 2)
+    assert verdict.why.startswith("1 duplicates may be the machine's lateness (up to 1 ms)")
+    verdict = received(received(builder, 60, "consumer-0", 1), 61, "consumer-0", 1).judged(CHECK)
+    assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.INVALID, 4, 1)
+    assert [example.more["msg_key"] for example in verdict.examples] == ["k-1"]

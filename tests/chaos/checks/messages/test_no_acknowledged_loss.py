@@ -1,9 +1,7 @@
 """no_acknowledged_loss over hand-written histories."""
 
 from nemesrv.chaos.checks.happened import happened
-from nemesrv.chaos.checks.messages.no_acknowledged_loss import CHECK, Fates, Missing, judge
-from nemesrv.chaos.oracle.windows import Timers
-from nemesrv.chaos.oracle.world import World
+from nemesrv.chaos.checks.messages.no_acknowledged_loss import CHECK
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, cluster, example
 
@@ -11,8 +9,6 @@ AT = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
 ALLOWED = {"bound_ms": None, "formula": "0 lost", "tolerance_ms": 0, "row": "an acknowledged send is durable"}
 
 
-WORLD = World(timers=Timers.from_json({}))
-LOST = Missing(1000.0, "k-1", "producer-0", *AT.values(), offset=1, is_lost=True)
 EXAMPLE = example("producer-0", "broker-a", topic="orders", from_s=1, kind="lost", msg_key="k-1", queue_id=0, offset=1)
 
 
@@ -88,8 +84,8 @@ def test_a_sync_master_acknowledges_nothing_while_no_slave_of_its_runs() -> None
 
 
 def test_what_is_lost_decides_before_what_nobody_knows() -> None:
-    unread = LOST._replace(acked_ms=10.0, msg_key="k-0", is_lost=False)
-    verdict = judge(Fates(9, received=7, lost=1, unread=1, first_unread=(unread,), first_lost=(LOST,)), WORLD)
+    builder = sends().at(0).event("producer-0", "send", type="ok", msg_key="k-9", offset=0, **{**AT, "queue_id": 1})
+    verdict = builder.at(10).event("reader", "read_done", offset=2, **AT).judged(CHECK)
     assert (verdict.verdict, verdict.violations, verdict.examples) == (Validity.INVALID, 1, (EXAMPLE,))
     assert [(finding.kind, finding.wrong, finding.late) for finding in verdict.findings] == [
         ("lost", 1, 0),

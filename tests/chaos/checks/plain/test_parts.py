@@ -7,13 +7,14 @@ from itertools import product
 import pyarrow as pa
 
 from nemesrv.chaos.checks import CHECKS
-from nemesrv.chaos.checks.check import Facts, first
+from nemesrv.chaos.checks.check import Facts, found
+from nemesrv.chaos.checks.findings import at_a_moment
 from nemesrv.chaos.checks.finishing import seen_by
 from nemesrv.chaos.checks.plain.part import Part, Together, codes, least_of
 from nemesrv.chaos.checks.plain.verdicts import in_memory, verdicts_of
 from nemesrv.chaos.history.rows import to_table
 from nemesrv.chaos.history.schema import arrow_schema
-from nemesrv.chaos.verdict import FINDINGS_MAX
+from nemesrv.chaos.verdict import FINDINGS_MAX, Finding
 from tests import generate
 from tests.chaos.builder import said
 from tests.chaos.parts import InParts
@@ -53,9 +54,14 @@ def test_the_least_of_each_code_is_not_a_number_where_there_is_none() -> None:
 
 @dataclass(frozen=True)
 class Few(Facts):
-    numbers: tuple[int, ...] = first(lambda number: number)
+    findings: tuple[Finding, ...] = found()
 
 
-def test_of_many_rows_the_first_stay_whatever_the_order_of_the_parts() -> None:
-    parts = [Few(tuple(range(start, 2 * FINDINGS_MAX, 4))) for start in range(4)]
-    assert Few.total(parts) == Few.total(parts[::-1]) == Few(tuple(range(FINDINGS_MAX)))
+def test_of_many_findings_the_first_of_each_kind_stay_whatever_the_order_of_the_parts() -> None:
+    def at(second: int, kind: str = "lost") -> Finding:
+        return at_a_moment("broker-a", "", kind, float(second), "", {})
+
+    parts = [Few(tuple(at(second) for second in range(start, 2 * FINDINGS_MAX, 4))) for start in range(4)]
+    parts.append(Few((at(5000, "unread"),)))
+    first = Few((*(at(second) for second in range(FINDINGS_MAX)), at(5000, "unread")))
+    assert Few.total(parts) == Few.total(parts[::-1]) == first

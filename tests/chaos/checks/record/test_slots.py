@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.checks.plain.slots import slots_of as counted
+from nemesrv.chaos.checks.plain.slots import slots_of
 from nemesrv.chaos.checks.plain.verdicts import in_memory
 from nemesrv.chaos.checks.record.slots import OPERATIONS, TRY, Slot, Tally, bucket_ms, counted_nodes
 from nemesrv.chaos.history.rows import to_table
@@ -16,7 +16,6 @@ from nemesrv.chaos.oracle.slaves import unreplicated
 from nemesrv.chaos.oracle.world import World
 from tests import generate
 from tests.chaos.builder import HistoryBuilder, cluster
-from tests.chaos.checks.slots import slots_of
 
 
 def at_random(seed: int) -> HistoryBuilder:
@@ -41,14 +40,15 @@ def at_random(seed: int) -> HistoryBuilder:
 @pytest.mark.parametrize("seed", range(3))
 def test_slots_are_what_one_operation_at_a_time_comes_to(seed: int) -> None:
     builder = at_random(seed)
-    found, world = slots_of(builder)
+    history, world = in_memory(to_table(builder.rows))
+    found = slots_of(history, world)
     assert found.slots == one_at_a_time(builder.rows, world, found.edges)
 
 
 def test_slots_of_a_generated_run_are_what_one_operation_at_a_time_comes_to() -> None:
     rows = generate.rows_of(6_000, 5)
     history, world = in_memory(to_table(rows))
-    found = counted(history, world)
+    found = slots_of(history, world)
     assert found.slots == one_at_a_time(rows, world, found.edges)
     assert len(found.slots) > 100
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.checks.service.exercised import CHECK, Evidence, judge
+from nemesrv.chaos.checks.service.exercised import CHECK, judged
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import KILL, HistoryBuilder, address_of, cluster
 
@@ -14,7 +14,7 @@ HOLE = ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "producer-0", "ns-0")
 def check(builder: HistoryBuilder) -> Verdict:
     """By its control rows, the producer having had a success."""
     control, world = builder.facts()
-    return judge(Evidence(control, worked=frozenset({"producer-0"})), world)
+    return judged(control, world, {"producer-0"})
 
 
 def worked(**run: Any) -> HistoryBuilder:

@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nemesrv.chaos.checks.plain.latencies import Who, timed_of
-from nemesrv.chaos.checks.service.prompt_answers import CHECK, Times, bound_ms, judge, of_name_servers, sends, shared
+from nemesrv.chaos.checks.plain.latencies import Times, Who, in_quiet
+from nemesrv.chaos.checks.service.prompt_answers import CHECK, bound_ms, judged, of_name_servers, sends, shared
+from nemesrv.chaos.oracle.intervals import Stretch
 from nemesrv.chaos.oracle.quiet import settle_ms
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, address_of, cluster
@@ -15,7 +16,7 @@ from tests.chaos.builder import HistoryBuilder, address_of, cluster
 def check(builder: HistoryBuilder) -> Verdict:
     """Of NameServers alone, which are judged without Spark."""
     control, world = builder.facts()
-    return judge(Times(of_name_servers(control, world), control.lateness), world)
+    return judged(of_name_servers(control, world).timed, control.lateness, world)
 
 
 def story() -> HistoryBuilder:
@@ -138,7 +139,9 @@ def test_one_stall_does_not_excuse_a_peer_that_is_slow_all_the_time() -> None:
 
 def test_levels_are_eighths_of_a_doubling_above_the_bound() -> None:
     took_ms = np.array([1, 100, 101, 110, 200, 399, 401, 1e9])
-    assert timed_of(took_ms, took_ms, 100.0).over == dict.fromkeys((0, 1, 8, 15, 16, 96), 1)
+    times = Times(np.zeros(len(took_ms)), took_ms, took_ms)
+    (timed,) = in_quiet("send", "broker-a", times, [Stretch(0.0, 1e9)], 100.0).timed.values()
+    assert timed.over == dict.fromkeys((0, 1, 8, 15, 16, 96), 1)
     assert bound_ms(story().facts()[1]) == 100.0
 
 
@@ -211,7 +214,7 @@ def test_what_is_done_to_a_producer_makes_no_delivery_late(source: str, quiet: l
 
 def test_who_is_timed_is_told_by_what_was_asked_of_whom_since_when() -> None:
     control, world = look_ups(story(), *[2.0] * 10, *[2000.0] * 5).end(120).facts()
-    whole = Times(of_name_servers(control, world))
-    (who,) = whole.timed
+    whole = of_name_servers(control, world).timed
+    (who,) = whole
     assert who == Who("look-up", "ns-0", 0.0)
-    assert (whole.timed[who].count, sum(whole.timed[who].over.values())) == (15, 5)
+    assert (whole[who].count, sum(whole[who].over.values())) == (15, 5)

@@ -5,16 +5,15 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.checks.record.recoveries import percentile
-from nemesrv.chaos.checks.service.recovery_time import judge
+from nemesrv.chaos.checks.service.recovery_time import CHECK
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import KILL, PAUSE, HistoryBuilder, address_of, cluster, example
-from tests.chaos.checks.slots import slots_of
 
 WORKLOAD = {"queues": 4, "sends_per_s": 1}
 
 
 def check(builder: HistoryBuilder) -> Verdict:
-    return judge(*slots_of(builder))
+    return builder.judged(CHECK)
 
 
 def send(builder: HistoryBuilder, at_s: float, type_: str = "ok", took_s: float = 0.5) -> HistoryBuilder:

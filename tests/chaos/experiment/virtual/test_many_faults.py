@@ -7,8 +7,7 @@ import pytest
 
 from nemesrv.chaos.checks.plain.verdicts import found_wrong
 from nemesrv.chaos.checks.record.control import Control
-from nemesrv.chaos.checks.service.exercised import Evidence
-from nemesrv.chaos.checks.service.exercised import judge as exercised
+from nemesrv.chaos.checks.service.exercised import judged as exercised
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.experiment.expectation import expected_world
 from nemesrv.chaos.history.rows import read_rows
@@ -35,7 +34,7 @@ def right(of: Scenario, path: Path, seed: int = 1) -> tuple[list[Any], World]:
     rows = read_rows(folder)
     world = World.of_rows(rows)
     clients = frozenset(node.name for node in world.of_kind("producer", "consumer"))
-    assert exercised(Evidence(Control.of_rows(rows), worked=clients), world).findings == ()
+    assert exercised(Control.of_rows(rows), world, clients).findings == ()
     assert found_wrong(folder) == {}
     return list(rows), world
 

@@ -1,0 +1,131 @@
+"""Offsets that a broker, or a broadcasting consumer's own file, was told and did not have later."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+from ...arrow import Floats, np, pa
+from ...oracle.recorded import OURS
+from ...oracle.roles import elects
+from ...oracle.slaves import keeps_own_offsets
+from ...topology import is_slave
+from ..record.commits import Forgotten, Place
+from .commits_by_place import Commits, committer, queue_of
+from .part import floats, rows_in
+
+READ_MS = 100.0
+"""Within it a broker has read a pull."""
+
+
+class _Worked(NamedTuple):
+    """What one holding of a queue worked off without a gap, from where it began; until it ended."""
+
+    process: tuple[str, int]
+    begins_at: int
+    times: Floats
+    until_ms: float
+
+
+class OffsetsKept(Commits):
+    """Of one part."""
+
+    def forgotten(self) -> Iterator[Forgotten]:
+        of_kind = (self._begun_below,) if self.broadcasting else (self._invented, self._not_by_pulls)
+        return chain(self._replaced(), *(each() for each in of_kind))
+
+    def _replaced(self) -> Iterator[Forgotten]:
+        """Of masters, and of slaves whose master is gone: else a slave's table is its master's each 10 s, whatever it
+        was told itself (`SlaveSynchronize`)."""
+        for place, row, told in self.in_turn():
+            before, node = row["value"].get("before"), row["node"]
+            if before in (None, told["offset"]):
+                continue
+            slave = node if is_slave(node) else ""
+            if not slave or keeps_own_offsets(self.world, slave, told["time_ms"], row["time_ms"]):
+                yield Forgotten(place, told["offset"], before, row["time_ms"], told["time_ms"], slave=slave)
+
+    def _begun_below(self) -> Iterator[Forgotten]:
+        """Queues that a broadcasting consumer began below the offset that its own file had."""
+        for place, row in self.taken():
+            offset = row.offset or 0
+            own = [one for one in self.of_place.get(place, ()) if one["time_ms"] <= row.time_ms][-1:]
+            for one in own:
+                if offset < one["offset"]:
+                    yield Forgotten(place, one["offset"], offset, row.time_ms, one["time_ms"])
+
+    def _invented(self) -> Iterator[Forgotten]:
+        """Offsets that a process of a broker answered (14), beyond all that it had been told. Others' brokers do not
+        say of a pull that they hold what it commits."""
+        world = self.world
+        for place, row in self.taken():
+            answered, life = (row.decoded or {}).get("answered"), world.life_at(place.broker_name, row.time_ms)
+            if answered is None or life is None or world.made_by(place.broker_name) != OURS:
+                continue
+            by_ms = row.time_ms + world.timers.delivery_ms
+            told = [one for one in self.of_place.get(place, ()) if (one["node"], one["incarnation"]) == life.process]
+            # What the taker itself commits a moment later follows from the answer.
+            told = [o for o in told if o["time_ms"] <= (row.time_ms if committer(o) == row.node else by_ms)]
+            if told and answered > max(max(one["offset"], one["value"].get("before") or 0) for one in told):
+                last = max(told, key=lambda one: (one["offset"], -one["time_ms"]))
+                told_ms = min(last["time_ms"], row.time_ms)
+                yield Forgotten(place, last["offset"], answered, row.time_ms, told_ms, is_answer=True)
+
+    def _not_by_pulls(self) -> Iterator[Forgotten]:
+        """Offsets that a master did not take from a pull, by what it had at the consumer's next commit. A pull commits
+        what is worked off as it begins, before it is answered (PullMessageProcessor). Slaves take nothing from pulls.
+        Consumers of others may record a message sooner than it is worked off."""
+        world = self.world
+        if any(act.f == "switch" for act in world.acts):
+            return
+        held, masters = self._worked(), {one.name for one in world.ours("broker")}
+        # Whom somebody registers by hand may be a slave in its consumers' routes.
+        by_hand = {world.owners.get(act.address) for act in world.acts if act.f == "register"}
+        masters -= {name for name in masters if elects(world, name) or name in by_hand}
+        late_ms = world.timers.clocks_ms or 0.0
+        for place, row, told in self.in_turn():
+            before, client = row["value"].get("before"), committer(row)
+            is_raised = told["offset"] == before < row["offset"] and row["f"] != "pull"
+            if not is_raised or row["node"] not in masters or world.made_by(client) != OURS:
+                continue
+            for one in held.get((client, place.queue), ()):
+                number = before - one.begins_at
+                if not 0 <= number < len(one.times):
+                    continue
+                from_ms = max(float(one.times[number]), told["time_ms"] + late_ms) + READ_MS
+                to_ms = min(row["time_ms"] - late_ms, one.until_ms)
+                if (answered_ms := self._answered(place, one.process, row["node"], from_ms, to_ms)) is not None:
+                    yield Forgotten(place, before + 1, before, row["time_ms"], answered_ms, of_pull=True)
+                    break
+
+    def _worked(self) -> Mapping[tuple[str, tuple[str, str, int]], Sequence[_Worked]]:
+        """By consumer and queue."""
+        received = {(row["node"], row["incarnation"], row["op_id"], of.queue): of for row, of in self.by_holding}
+        found: dict[tuple[str, tuple[str, str, int]], list[_Worked]] = defaultdict(list)
+        ends: dict[Any, float] = {}
+        for row in reversed(self.control.rows("queue_taken", "queue_dropped")):
+            holder = *row.process, queue_of(row)
+            of = received.get((*row.process, row.op_id, queue_of(row)))
+            if row.event == "queue_taken" and of is not None and of.offsets[0] == (row.offset or 0):
+                whole = int(np.sum(of.offsets == of.offsets[0] + np.arange(len(of.offsets))))
+                times, until_ms = np.maximum.accumulate(of.times[:whole]), ends.get(holder, np.inf)
+                found[row.node, queue_of(row)].append(_Worked(row.process, row.offset or 0, times, until_ms))
+            ends[holder] = row.time_ms
+        return found
+
+    def _answered(
+        self, place: Place, process: tuple[str, int], broker: str, from_ms: float, to_ms: float
+    ) -> float | None:
+        """When the broker answered the first pull of the consumer that began and ended in that time."""
+        if from_ms >= to_ms:
+            return None
+        pulls = self.pulls_of(place)
+        ended_ms = floats(pulls["time_ms"])
+        is_within = (ended_ms - floats(pulls["duration_ms"]) > from_ms) & (ended_ms < to_ms)
+        for row in rows_in(pulls.filter(pa.array(is_within))):
+            is_there = self.world.owners.get(row["address"] or "") == broker
+            if (row["node"], row["incarnation"]) == process and is_there:
+                return float(row["time_ms"])
+        return None
