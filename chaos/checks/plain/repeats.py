@@ -15,8 +15,8 @@ from typing import Any
 from ...arrow import np, pa, pc
 from ...faults.fault import Loss
 from ...oracle.commits import Redelivery, commit_ms
+from ...oracle.deliveries import delivered
 from ...oracle.intervals import grouped
-from ...oracle.roles import elects
 from ...oracle.slaves import slaves_of
 from ...oracle.world import World
 from ...verdict import Finding
@@ -31,6 +31,8 @@ ROW = "at-least-once: messages whose offset was not committed come again"
 TOO_LATE = "received without the queue"
 MISNAMED = "acknowledged a wrong offset"
 SENT_BACK = "sent back after success"
+FLUSHED_MS = 10_000.0
+"""`MessageStoreConfig.flushDelayOffsetInterval`: how often a broker writes how far its delay levels are."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ def repeats(part: Part, world: World) -> Repeats:
 REPEATS = Reading(
     Together.MESSAGE,
     ("send", "receive", "sent_back", "read"),
-    ("type", "f", "op_id", *PLACE, "attempt"),
+    ("type", "f", "op_id", *PLACE, "attempt", "duration_ms"),
     repeats,
     types=("ok", "info"),
 )
@@ -140,15 +142,14 @@ def _returned(part: Part, world: World, allowed: Tolerance) -> Repeats:
 def _stored(part: Part, world: World, allowed: Tolerance) -> Repeats:
     """Copies beyond the first of each message; wrong is one that is stored oftener than it was tried. Receipts are left
     out of this: a consumer that sends a message back stores it again itself. A delayed message is where final reads
-    found it; a crash, or another master, lets a broker store it again."""
+    found it; a crash soon after it was due, or another master, lets a broker store it again."""
     sends = part.of("send", types=("ok", "info"))
-    again_at = [one.name for one in world.of_kind("broker") if _may_deliver_again(world, one.name)]
-    is_again = pc.and_(pc.is_valid(sends["f"]), is_one_of(sends["broker_name"], again_at))
-    delayed = sends.filter(is_again)["msg_key"]
+    delayed = sends.filter(pc.is_valid(sends["f"]))
+    repeated = [row["msg_key"] for row in rows_in(delayed) if _may_come_again(world, row)]
     columns, sent = ["event", "msg_key", *PLACE, "time_ms"], part.of("send", types=("ok",))
     sent = sent.filter(pc.is_null(sent["f"]))
     copies = pa.concat_tables([part.of("read").select(columns), sent.select(columns)])
-    copies = copies.filter(pc.invert(pc.is_in(copies["msg_key"], value_set=delayed.combine_chunks())))
+    copies = copies.filter(pc.invert(is_one_of(copies["msg_key"], repeated)))
     key, place = codes(copies, "msg_key"), codes(copies, *PLACE)
     low, high = np.full(len(copies), len(copies)), np.full(len(copies), -1)
     np.minimum.at(low, key, place)
@@ -177,11 +178,20 @@ def _stored(part: Part, world: World, allowed: Tolerance) -> Repeats:
     return Repeats({"stored_again": again, "wrong": len(findings)}, findings=foremost(findings))
 
 
-def _may_deliver_again(world: World, broker: str) -> bool:
-    """Whether the broker may not know, when it begins anew, how far it had delivered delayed messages."""
+def _may_come_again(world: World, send: Row) -> bool:
+    """Whether the broker may not know, when it begins anew after a crash, that it has delivered this delayed message:
+    it writes how far it is each flushDelayOffsetInterval. A broker that stood still may have delivered it late."""
+    broker, began_ms = send["broker_name"], send["time_ms"] - (send["duration_ms"] or 0.0)
+    due = delivered(world, broker, send["f"], began_ms, send["time_ms"])
+    if due is None:
+        return True
+    late_ms = FLUSHED_MS + world.timers.lateness_cap_ms
     faults = [fault for node in (broker, *slaves_of(world, broker)) for fault in world.process_faults(node)]
-    is_crashed = any(fault.ends_process and fault.loss(world.timers) is not Loss.GRACEFUL for fault in faults)
-    return is_crashed or elects(world, broker) or any(act.f == "switch" for act in world.acts)
+    for crash in (one for one in faults if one.ends_process and one.loss(world.timers) is not Loss.GRACEFUL):
+        stood = any(one is not crash and one.overlaps(due.start_ms, crash.start_ms) for one in faults)
+        if stood or due.end_ms >= crash.begins_from_ms - late_ms:
+            return True
+    return False
 
 
 def _first_of_holdings(control: Control, event: str) -> dict[tuple[Any, ...], float]:

@@ -19,7 +19,7 @@ from ....remoting.message_properties import TAGS, format_properties, parse_prope
 from ....remoting.node.network import Address
 from ....remoting.topics import SCHEDULE_TOPIC
 from ....remoting.transport import Connection
-from ...defects import around, does_nothing, does_nothing_async, every, registers_with, replace_part
+from ...defects import around, does_nothing, does_nothing_async, every, in_its_parts, registers_with, replace_part
 from .planting import BROKER_A, BROKERS, Planted, from_its_making, may_find
 
 STORE_DELAY_S = 5.0
@@ -406,6 +406,14 @@ def broker_halves_delays(broker: Broker) -> None:
 def broker_forgets_delayed_messages(broker: Broker) -> None:
     """a broker stores delayed messages and never delivers the messages to their topic"""
     around(broker._schedule, "_put")(lambda put, physical_offset: True)
+
+
+@planted(BROKER_A, "broker-crash-late", caught_by="duplicates")
+@may_find("commits_follow_work messages_delivered")
+@in_its_parts
+def broker_reads_no_delay_offsets(broker: Broker) -> None:
+    """a broker that starts again delivers all its delayed messages again, because it does not read delayOffset.json"""
+    broker._schedule._delivered.clear()
 
 
 @planted(BROKER_A, "quiet", caught_by="messages_delivered prompt_answers")

@@ -131,14 +131,21 @@ def test_a_message_that_its_broker_read_as_often_as_it_stored_it_was_sent_too_of
 
 
 @pytest.mark.parametrize(
-    ("fault", "expected"),
-    [("", Validity.INVALID), ("signal.SIGTERM", Validity.INVALID), ("signal.SIGKILL", Validity.VALID)],
+    ("fault", "at_s", "expected"),
+    [
+        ("", 60, Validity.INVALID),
+        ("signal.SIGTERM", 60, Validity.INVALID),
+        ("signal.SIGKILL", 60, Validity.VALID),
+        ("signal.SIGKILL", 70, Validity.INVALID),
+    ],
 )
-def test_only_a_broker_that_was_killed_delivers_a_delayed_message_again(fault: str, expected: Validity) -> None:
+def test_only_a_broker_that_was_killed_within_10_s_delivers_a_delayed_message_again(
+    fault: str, at_s: int, expected: Validity
+) -> None:
     builder = take(group(), 2, "consumer-0")
     sent(builder, 50, 900).rows[-1]["f"] = "2"
     if fault:
-        builder.at(60).fault("f-1", "kill" if "KILL" in fault else "stop", fault, "broker-a", until_s=80)
+        builder.at(at_s).fault("f-1", "kill" if "KILL" in fault else "stop", fault, "broker-a", until_s=80)
     for offset in (3, 4):
         builder.at(300).event("prober", "read", msg_key="k-900", offset=offset, **AT)
     received(builder, 55, "consumer-0", 3)
