@@ -410,6 +410,7 @@ def broker_forgets_delayed_messages(broker: Broker) -> None:
 
 @planted(BROKER_A, "broker-crash-late", caught_by="duplicates")
 @may_find("commits_follow_work messages_delivered")
+@from_its_making
 @in_its_parts
 def broker_reads_no_delay_offsets(broker: Broker) -> None:
     """a broker that starts again delivers all its delayed messages again, because it does not read delayOffset.json"""
