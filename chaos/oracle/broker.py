@@ -30,6 +30,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 
+from ...clients.config import DEFAULT_TOPIC_QUEUE_NUMS
 from ...remoting.codes import PERM_INHERIT
 from ...remoting.node.profile import Profile
 from ...remoting.top_addressing import TASK as FETCH
@@ -244,7 +245,14 @@ def _unlike_apaches(world: World, broker: str, topics: Mapping[str, Sequence[int
     """In words, what of these topics RocketMQ makes otherwise (`TopicConfigManager`); "" for nothing. An operator's
     topics are as the operator says."""
     by_hand, templates = {act.topic for act in world.acts}, {broker_name(broker), world.cluster_of(broker)}
-    own = {TBW102: int(str(world.setting(broker, "defaultTopicQueueNums"))), "SELF_TEST_TOPIC": 1, SCHEDULE_TOPIC: 18}
+    of_template = int(str(world.setting(broker, "defaultTopicQueueNums")))
+    own = {TBW102: of_template, "SELF_TEST_TOPIC": 1, SCHEDULE_TOPIC: 18}
+    deleted = by_hand - {act.topic for act in world.acts if act.f != "delete_topic"}
+    made = {world.topic_of(one.name): world.queues_of(one.name) for one in world.ours("producer")}
+    for topic in topics.keys() & made.keys() & deleted:  # created again by a first send
+        read, write = topics[topic][:2]
+        if made[topic] and read == write and read not in (made[topic], min(DEFAULT_TOPIC_QUEUE_NUMS, of_template)):
+            return "registers another number of queues than a first send gives a topic"
     for topic, (read, write, perm, *_) in ((name, row) for name, row in topics.items() if name not in by_hand):
         if topic in own and (read, write) != (own[topic], own[topic]):
             return f"registers {topic} with another number of queues than RocketMQ gives it"

@@ -227,6 +227,15 @@ def test_a_broker_names_itself_in_questions_and_heartbeats(
     assert found == [f"names in {asks} {one}" for one in wrong]
 
 
+@pytest.mark.parametrize(("queues", "is_wrong"), [(4, False), (6, False), (8, True)])
+def test_a_topic_that_was_deleted_has_as_many_queues_as_a_first_send_gives_it(queues: int, is_wrong: bool) -> None:
+    told = cluster(1, ("broker-a",), clients=("producer-0",), workload={"topic": "orders", "queues": 6}).at(5)
+    told.event("admin", "admin", f="delete_topic", type="ok", target="broker-a", topic="orders", code=0)
+    told.at(9).registers("ns-0", "broker-a", {"orders": [queues, queues, 6, 0]})
+    found = [kind for who, kind in kinds(told) if who == "broker-a"]
+    assert ("registers another number of queues than a first send gives a topic" in found) is is_wrong
+
+
 def test_a_slave_that_unregisters_its_masters_id_is_guilty_and_somebody_by_hand_is_not() -> None:
     def unregisters(id_: int, *, by_hand: bool = False) -> list[tuple[str, str]]:
         builder = cluster(1, ("broker-a", "broker-a/1")).at(1).registers("ns-0", "broker-a")
