@@ -41,7 +41,6 @@ NameServer that dies go to one and the same next. Upstream: `NettyRemotingClient
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import factorial
 from typing import Any
 
@@ -64,9 +63,9 @@ from ...oracle.lists import in_use
 from ...oracle.reach import lost
 from ...oracle.recorded import OURS
 from ...oracle.world import World
-from ...verdict import EXAMPLES_MAX, Finding, Validity, Verdict, singular
+from ...verdict import EXAMPLES_MAX, Finding, Verdict, singular
 from ..check import Check, Group, Needs, Section
-from ..findings import Rule, finding, wrong_or_late
+from ..findings import Rule, finding, verdict_by_counts, wrong_or_late
 from ..record.control import Control, Row
 from ..record.lateness import may_time_out
 from .name_server_calls import (
@@ -96,9 +95,8 @@ def judge(control: Control, world: World) -> Verdict:
     """Examined: choices of a NameServer. Violations: choices, lists, calls and connects against the rules."""
     if not any(node.address for node in world.of_kind("name_server")):
         return Verdict.nothing_examined(NAME, "no NameServer is in the history")
-    workload = world.workload
     try:
-        profile = profile_of(workload.get("client_profile"), world.timers.profile)
+        profile = profile_of(world.workload.get("client_profile"), world.timers.profile)
     except KeyError as exc:
         return Verdict.nothing_examined(NAME, f"the run names a client profile that does not exist: {exc}")
     unclear = {node.name: node.unclear for node in world.nodes if node.unclear}
@@ -120,7 +118,7 @@ def judge(control: Control, world: World) -> Verdict:
         known = (of for of in groups[None] if world.made_by(of.who.node) == OURS and not _has_its_own(of, world))
         for one in uneven_orders(known):
             broken[one.rule].append(one)
-    return _verdict(world, profile, groups, broken, late, calls, workload.get("start_bias"), unclear)
+    return _verdict(world, profile, groups, broken, late, calls, unclear)
 
 
 def _is_late(one: Broken, profile: ClientProfile, control: Control, world: World) -> bool:
@@ -222,44 +220,22 @@ def _rule_of_choice(choice: Choice, profile: ClientProfile, as_given: Sequence[t
     return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _FirstChoices:
-    """The first choices of some clients, by address, and how likely counts at least so uneven are by chance."""
+    """The first choices of some clients, by address, and how likely counts at least so uneven are by chance. `of`:
+    whose."""
 
-    of: str
-    """Whose."""
-    counts: Mapping[str, int]
-    times_ms: Sequence[float]
-    p_value: float
-    profile: ClientProfile
-
-    @property
-    def total(self) -> int:
-        return sum(self.counts.values())
-
-    @property
-    def uneven(self) -> bool:
-        return _is_uneven([*self.counts.values()], self.p_value)
-
-    @property
-    def says(self) -> str:
-        """ "34 / 3 / 3" """
-        return " / ".join(map(str, self.counts.values()))
+    def __init__(self, of: str, found: Iterable[Selection], addresses: Iterable[str], profile: ClientProfile) -> None:
+        first = [selection.choices[0].row for selection in found if selection.choices]
+        chosen = Counter(row.name_server for row in first)
+        self.of, self.profile, self.times_ms = of, profile, [row.time_ms for row in first]
+        self.counts = {address: chosen[address] for address in addresses}
+        self.total, self.p_value = sum(self.counts.values()), p_value([*self.counts.values()])
+        self.uneven = _is_uneven([*self.counts.values()], self.p_value)
 
 
 def _is_uneven(counts: Sequence[int], p: float) -> bool:
     enough = method(sum(counts), len(counts)) is EXACT or sum(counts) >= EXPECTED_MIN * len(counts)
     return enough and p < ALPHA
-
-
-def _first_choices(
-    found: Iterable[Selection], addresses: Iterable[str], of: str, profile: ClientProfile
-) -> _FirstChoices:
-    first = [selection.choices[0].row for selection in found if selection.choices]
-    chosen = Counter(row.name_server for row in first)
-    counts = {address: chosen[address] for address in addresses}
-    p, times_ms = p_value([*counts.values()]), [row.time_ms for row in first]
-    return _FirstChoices(of=of, counts=counts, times_ms=times_ms, p_value=p, profile=profile)
 
 
 def _told_by(first: _FirstChoices, bias: float) -> tuple[dict[str, Any], str]:
@@ -291,11 +267,6 @@ def _formula(profile: ClientProfile, needed: int) -> str:
     return "; ".join([*parts, f"next = index + 1 mod n, {when}", tries])
 
 
-def _by_time(broken: Mapping[str, Sequence[Broken]]) -> list[tuple[str, Sequence[Broken]]]:
-    """The rules with what broke them, the rule first that was broken first: what came later may follow from that."""
-    return sorted(broken.items(), key=lambda rule: (min(one.row.time_ms for one in rule[1]), rule[0]))
-
-
 def _verdict(
     world: World,
     profile: ClientProfile,
@@ -303,7 +274,6 @@ def _verdict(
     broken: Mapping[str, Sequence[Broken]],
     late: Mapping[str, Sequence[Broken]],
     calls: int,
-    start_bias: float | None,
     unclear: Mapping[str, str],
 ) -> Verdict:
     names = {node.address: node.name for node in world.of_kind("name_server") if node.address}
@@ -312,76 +282,68 @@ def _verdict(
     if world.served:  # the prober has the first list
         names = {address: name for address, name in names.items() if name in world.served[0].entries}
     even = [of for of in ours if of.who.node not in own]
-    first = _first_choices(even, names, "all clients", profile)
-    lasting = _first_choices((of for of in even if not of.is_prober), names, "producers and consumers", profile)
+    first = _FirstChoices("all clients", even, names, profile)
+    lasting = _FirstChoices("producers and consumers", (of for of in even if not of.is_prober), names, profile)
     outside = {dialler: those for dialler, those in groups.items() if dialler is not None}
     under_test = [
-        _first_choices(
-            (of for of in those if _had_all(of, world)), names, dialler, world.client_profile_of(those[0].who.node)
+        _FirstChoices(
+            dialler, (of for of in those if _had_all(of, world)), names, world.client_profile_of(those[0].who.node)
         )
         for dialler, those in outside.items()
     ]
-    later = sum(len(of.choices) - 1 for of in found if of.choices)
-    examined = first.total + later + sum(bool(of.choices) for those in outside.values() for of in those)
+    later, start_bias = sum(len(of.choices) - 1 for of in found if of.choices), world.workload.get("start_bias")
     told, open_ = _told_by(first, start_bias or BIAS) if profile.drawn else ({"starts": first.total}, "")
     if under_test and not first.total:
         open_ = ""  # a cluster without clients of ours
     judged = [one for one in (first, lasting, *under_test) if one.profile.drawn and one.total]
     uneven = [one for one in judged if one.uneven]
+    examined = first.total + later + sum(bool(of.choices) for those in outside.values() for of in those)
     examined += len(uneven if open_ else judged)  # beside each choice, what all first choices together show
     numbers = {rule: len(rows) for rule, rows in sorted(broken.items())}
-    labels = {dialler: label_of(_walks(those, names)).word for dialler, those in outside.items()}
-    measured = {
-        "first_choices": dict(first.counts),
-        "first_choices_of_lasting": dict(lasting.counts),
-        **({"own_lists": own} if own else {}),
-        **({"unclear": sorted(unclear)} if unclear else {}),
-        **({"first_choices_of": {one.of: dict(one.counts) for one in under_test}} if under_test else {}),
-        **({"looks_like": labels} if under_test else {}),
-        "later_choices": later,
-        "calls": calls,
-        **told,
-        "broken_rules": numbers,
-    }
-    allowed = {
-        "bound_ms": None,
-        "formula": _formula(profile, told.get("starts_needed", 0)),
-        "tolerance_ms": None,
-        "row": profile.rule,
-        "client_profile": profile.name,
-    }
-    why = [f"first choices of {one.of} are not uniform: {one.says}, p = {one.p_value:.2g}" for one in uneven]
-    why += _said(broken)
-    validity = Validity.VALID
-    if why:
-        validity = Validity.INVALID
-    elif late:
-        validity = Validity.UNKNOWN
-        why.append(f"{'; '.join(_said(late))}, but the clients had stood still for half of a try's time-out")
+    counts = ((one.of, " / ".join(map(str, one.counts.values())), one.p_value) for one in uneven)
+    why = [f"first choices of {of} are not uniform: {said}, p = {p:.2g}" for of, said, p in counts]
+    unsure = ""
+    if late:
+        unsure = f"{'; '.join(_said(late))}, but the clients had stood still for half of a try's time-out"
     elif unclear:
-        validity = Validity.UNKNOWN
-        why += [f"{', '.join(sorted(unclear))}: {next(iter(unclear.values()))}"]
-    elif examined == 0:
-        return Verdict.nothing_examined(NAME, "no client chose a NameServer", measured=measured, allowed=allowed)
+        unsure = f"{', '.join(sorted(unclear))}: {next(iter(unclear.values()))}"
     elif open_ and start_bias:
-        validity = Validity.UNKNOWN
-        why.append(f"the run is to find a bias of {start_bias:g}: {open_}")
-    strange = {rule: _strange(rows, names, world) for rule, rows in _by_time(broken)}
-    strange |= {f"{rule}, late": _strange(rows, names, world, is_late=True) for rule, rows in _by_time(late)}
-    return Verdict(
-        name=NAME,
-        verdict=validity,
-        examined=examined,
-        violations=sum(numbers.values()) + len(uneven),
-        measured=measured,
-        allowed=allowed,
-        examples=tuple(one.example for rows in strange.values() for one in rows[:EXAMPLES_MAX])[:EXAMPLES_MAX],
+        unsure = f"the run is to find a bias of {start_bias:g}: {open_}"
+    labels = {dialler: label_of(_walks(those, names)).word for dialler, those in outside.items()}
+    strange = [*_strange(broken, names, world), *_strange(late, names, world, is_late=True)]
+    return verdict_by_counts(
+        NAME,
+        examined=max(examined, len(strange)),
+        wrong=sum(numbers.values()) + len(uneven),
+        unsure=bool(unsure),
+        why="; ".join([*why, *_said(broken)]),
+        why_unsure=unsure,
+        nothing=unsure or "no client chose a NameServer",
+        measured={
+            "first_choices": first.counts,
+            "first_choices_of_lasting": lasting.counts,
+            **({"own_lists": own} if own else {}),
+            **({"unclear": sorted(unclear)} if unclear else {}),
+            **({"first_choices_of": {one.of: one.counts for one in under_test}} if under_test else {}),
+            **({"looks_like": labels} if under_test else {}),
+            "later_choices": later,
+            "calls": calls,
+            **told,
+            "broken_rules": numbers,
+        },
+        allowed={
+            "bound_ms": None,
+            "formula": _formula(profile, told.get("starts_needed", 0)),
+            "tolerance_ms": None,
+            "row": profile.rule,
+            "client_profile": profile.name,
+        },
+        examples=tuple(one.example for one in strange[:EXAMPLES_MAX]),
         findings=(
-            *(one for rows in strange.values() for one in rows),
+            *strange,
             *_kept(found, (*broken.values(), *late.values()), world),
             *(_uniform(one, open_) for one in judged if one is first or one.uneven),
         ),
-        why="; ".join(why),
         undecided={UNIFORM: open_} if open_ else {},
     )
 
@@ -412,23 +374,26 @@ def _moved(was: str) -> dict[str, str]:
     return {"because": "it is the same NameServer as before"} if before == now else {"was": was}
 
 
-def _strange(rows: Sequence[Broken], names: Mapping[str, str], world: World, *, is_late: bool = False) -> list[Finding]:
-    """The first of those that break one rule."""
-    ordered = sorted(
-        rows, key=lambda b: (b.row.time_ms, b.row.node, b.start, b.row.name_server or b.row.address or "", b.was)
-    )
-    return [
-        finding(
-            (row.node, names.get(address := row.name_server or row.address or "", address)),
-            rule,
-            (row.time_ms, row.time_ms),
-            Rule(world.client_profile_of(row.node).rule, ""),
-            out=(row.time_ms, None),
-            more=_moved(was) | ({"start": start} if start else {}),
-            **wrong_or_late(not is_late),
+def _strange(
+    broken: Mapping[str, Sequence[Broken]], names: Mapping[str, str], world: World, *, is_late: bool = False
+) -> Iterator[Finding]:
+    """The first of those that break each rule, the rule first that was broken first: what came later may follow from
+    that."""
+    for rule, rows in sorted(broken.items(), key=lambda of: (min(one.row.time_ms for one in of[1]), of[0])):
+        ordered = sorted(
+            rows, key=lambda b: (b.row.time_ms, b.row.node, b.start, b.row.name_server or b.row.address or "", b.was)
         )
-        for rule, row, start, was in ordered[:FINDINGS_MAX]
-    ]
+        for _, row, start, was in ordered[:FINDINGS_MAX]:
+            address = row.name_server or row.address or ""
+            yield finding(
+                (row.node, names.get(address, address)),
+                rule,
+                (row.time_ms, row.time_ms),
+                Rule(world.client_profile_of(row.node).rule, ""),
+                out=(row.time_ms, None),
+                more=_moved(was) | ({"start": start} if start else {}),
+                **wrong_or_late(not is_late),
+            )
 
 
 def _kept(found: Sequence[Selection], strange: Iterable[Sequence[Broken]], world: World) -> Iterator[Finding]:
@@ -450,7 +415,7 @@ def _uniform(first: _FirstChoices, undecided: str) -> Finding:
         examined=0 if undecided and not first.uneven else first.total,
         wrong=int(first.uneven),
         more={
-            "first_choices": dict(first.counts),
+            "first_choices": first.counts,
             "p_value": first.p_value,
             **({"not_decided": undecided} if undecided and not first.uneven else {}),
         },

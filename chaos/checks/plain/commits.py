@@ -29,9 +29,9 @@ from ...verdict import Finding
 from ..check import foremost
 from ..findings import Rule, at_no_time, finding, wrong_or_late
 from ..record.at_slaves import ANSWERED_MS, copied_before, slaves_that_tell
-from ..record.commits import AtSlave, Behind, CommitFacts, Committed, Place, commit_rules, unread
+from ..record.commits import AtSlave, Behind, CommitFacts, Committed, Place, unread
 from ..record.control import Row as ControlRow
-from ..record.uncommitted import behind, brokers_that_tell, forgotten, interval_ms, not_kept
+from ..record.uncommitted import behind, brokers_that_tell, interval_ms
 from ..record.uses import PART_MS
 from .commits_by_place import FirstPast, Received, by_queue, committer, queue_of, times_of
 from .offsets_kept import READ_MS, OffsetsKept
@@ -73,23 +73,22 @@ class _Explained(OffsetsKept):
 
     def __init__(self, part: Part, world: World) -> None:
         super().__init__(part, world)
-        self._rules, self._lateness = commit_rules(part.control, world), part.control.lateness
-        self._unkept = [*not_kept(self.forgotten(), self._rules)]
-        self._elsewhere = {one.place for one in self._unkept}
+        self._lateness, self._forgotten = part.control.lateness, [*self.unkept()]
+        self._elsewhere = {place for place, _ in self._forgotten}
         """Where the broker has another offset, no consumer can help it."""
 
     def findings(self) -> Iterator[Finding]:
         yield from self._ahead()
         yield from self._back()
-        yield from behind(self._behind(), self._rules, self.control)
-        yield from forgotten(self._unkept, self._rules)
+        yield from behind(self._behind(), self.rules, self.control)
+        yield from (found for _, found in self._forgotten)
         if not self.broadcasting:
             yield from self._older()
             yield from self._given_up()
 
     def _is_out(self, place: Place) -> bool:
         """Whether nothing is asked of consumers there."""
-        return place in self._elsewhere or place[:2] in self._rules.deleted
+        return place in self._elsewhere or place[:2] in self.rules.deleted
 
     def _there(self) -> Iterator[tuple[Place, list[Row]]]:
         return (one for one in self.of_place.items() if one[0] not in self._elsewhere)
@@ -116,7 +115,7 @@ class _Explained(OffsetsKept):
         self, place: Place, offset: int, at_ms: float, acked_ms: float | None, received_ms: float | None
     ) -> Iterator[Finding]:
         """Of a message that its group committed past then, before a member had received it, or that none has."""
-        rules, queue, group = self._rules, place.queue, place.group
+        rules, queue, group = self.rules, place.queue, place.group
         began_at = rules.began_at(queue, group, at_ms)
         if began_at is None or offset < began_at:
             return  # where a group begins is its consumeFromWhere's to say
@@ -159,7 +158,7 @@ class _Explained(OffsetsKept):
     def _went_back(self, place: Place, row: Row, before_ms: float | None) -> Iterator[Finding]:
         """`before_ms`: when the one before was committed to this process of the broker; None: it was not, or nobody
         knows."""
-        rules, world, at_ms, offset = self._rules, self.world, row["time_ms"], row["offset"]
+        rules, world, at_ms, offset = self.rules, self.world, row["time_ms"], row["offset"]
         queue, group, broker = place.queue, place.group, place.broker_name
         hands = queue, group, offset, before_ms, at_ms
         if offsets_vary(world, broker, at_ms) or rules.may_go_back(*hands):
@@ -211,7 +210,7 @@ class _Explained(OffsetsKept):
     def _taken_low(self, place: Place, row: ControlRow, higher: Sequence[Row]) -> Iterator[Finding]:
         """`higher`: the commits, beyond what was taken, since which the committed offset was a higher one. Of a name
         with slaves those count that its master had while the slaves copied its offsets."""
-        world, rules, broker, taken_ms = self.world, self._rules, place.broker_name, row.time_ms
+        world, rules, broker, taken_ms = self.world, self.rules, place.broker_name, row.time_ms
         passed_ms = min(one["time_ms"] for one in higher)
         stopped = (fault for fault in world.process_faults(row.node) if not fault.ends_process)
         if any(fault.overlaps(passed_ms, taken_ms) for fault in stopped):
@@ -304,7 +303,7 @@ class _Explained(OffsetsKept):
         nodes = [server.name for server in world.of_kind("name_server")]
         nodes += brokers if left else (broker, *slaves_of(world, broker))
         from_ms = dropped_ms - (OFFSET_CALL_MS if left else 0.0)
-        if not all(self._rules.dues.is_whole(consumer, node, from_ms, at_ms) for node in nodes):
+        if not all(self.rules.dues.is_whole(consumer, node, from_ms, at_ms) for node in nodes):
             return
         pair, span = (consumer, broker), (dropped_ms, at_ms)
         allowed = self._lateness.tolerance(world, pair, *span, _HANDS_OVER)

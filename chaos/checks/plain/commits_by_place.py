@@ -11,7 +11,7 @@ from ...history.schema import row_order
 from ...oracle.deliveries import askers
 from ...oracle.world import World
 from ...topology import node_of_client_id
-from ..record.commits import Place
+from ..record.commits import Place, commit_rules
 from ..record.control import Row as ControlRow
 from .part import QUEUE, Part, Row, codes, floats, groups, rows_in, value_of, with_offset
 
@@ -65,7 +65,7 @@ class Commits:
 
     def __init__(self, part: Part, world: World) -> None:
         self.control, self.world = part.control, world
-        self.broadcasting = bool(world.workload.get("broadcasting"))
+        self.broadcasting, self.rules = bool(world.workload.get("broadcasting")), commit_rules(part.control, world)
         self.of_place: dict[Place, list[Row]] = defaultdict(list)
         """The commits of the groups, in order of time."""
         self.at_brokers: dict[str, int] = defaultdict(int)

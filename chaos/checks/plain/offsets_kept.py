@@ -1,4 +1,7 @@
-"""Offsets that a broker, or a broadcasting consumer's own file, was told and did not have later."""
+"""Offsets that a broker, or a broadcasting consumer's own file, was told and did not have later.
+
+commit 5 ───── commit 7, and the broker had 5 before it: right; it had none, or 3: it has forgotten
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,21 @@ from typing import Any, NamedTuple
 from ...arrow import Floats, np, pa
 from ...oracle.recorded import OURS
 from ...oracle.roles import elects
-from ...oracle.slaves import keeps_own_offsets
+from ...oracle.slaves import keeps_own_offsets, offsets_vary
 from ...topology import is_slave
-from ..record.commits import Forgotten, Place
+from ...verdict import Finding
+from ..findings import Rule, finding
+from ..record.commits import Place
 from .commits_by_place import Commits, committer, queue_of
 from .part import floats, rows_in
 
 READ_MS = 100.0
 """Within it a broker has read a pull."""
+_KEPT, _LOST = "did not keep a committed offset", "lost its own offset"
+_ANSWERED, _TAKES = "answered a higher offset", "takes what pulls commit"
+_PULL_ROW = "PullMessageProcessor: a master stores the offset that a pull commits"
+
+Unkept = tuple[Place, Finding]
 
 
 class _Worked(NamedTuple):
@@ -32,11 +42,43 @@ class _Worked(NamedTuple):
 class OffsetsKept(Commits):
     """Of one part."""
 
-    def forgotten(self) -> Iterator[Forgotten]:
+    def unkept(self) -> Iterator[Unkept]:
+        """Each with its place."""
         of_kind = (self._begun_below,) if self.broadcasting else (self._invented, self._not_by_pulls)
         return chain(self._replaced(), *(each() for each in of_kind))
 
-    def _replaced(self) -> Iterator[Forgotten]:
+    def _unkept(
+        self, kind: str, place: Place, offset: int, before: int, at_ms: float, told_ms: float, slave: str = ""
+    ) -> Iterator[Unkept]:
+        """Of an offset that was told then, and `before`, which was there later, or answered; of this slave of the
+        broker name. Nothing where an operator, a deletion or a copy of another broker explains it."""
+        rules, (topic, broker, _, group) = self.rules, place
+        varies = not slave and offsets_vary(self.world, broker, at_ms)
+        if place[:2] in rules.deleted or varies or rules.was_reset(place.queue, group, told_ms, at_ms):
+            return
+        holder, is_answer, of_pull = rules.holder(place.queue, group, at_ms) or group, kind == _ANSWERED, kind == _TAKES
+        because = f"{offset} was {'to be ' if of_pull else ''}stored, {before} was there later"
+        because = f"{before}, {offset} was committed" if is_answer else because
+        span = (at_ms if is_answer else told_ms), at_ms
+        yield (
+            place,
+            finding(
+                (*((group, broker) if self.broadcasting else (slave or broker, holder)), topic),
+                kind,
+                span,
+                Rule(_PULL_ROW if of_pull else "ConsumerOffsetManager: an offset stays until the next commit"),
+                out=span,
+                wrong=1,
+                times={"committed": told_ms},
+                more={
+                    **place.told("forgotten", offset),
+                    "answered" if is_answer else "before": before,
+                    "because": because,
+                },
+            ),
+        )
+
+    def _replaced(self) -> Iterator[Unkept]:
         """Of masters, and of slaves whose master is gone: else a slave's table is its master's each 10 s, whatever it
         was told itself (`SlaveSynchronize`)."""
         for place, row, told in self.in_turn():
@@ -45,18 +87,19 @@ class OffsetsKept(Commits):
                 continue
             slave = node if is_slave(node) else ""
             if not slave or keeps_own_offsets(self.world, slave, told["time_ms"], row["time_ms"]):
-                yield Forgotten(place, told["offset"], before, row["time_ms"], told["time_ms"], slave=slave)
+                about = place, told["offset"], before, row["time_ms"], told["time_ms"]
+                yield from self._unkept(_LOST if self.broadcasting else _KEPT, *about, slave)
 
-    def _begun_below(self) -> Iterator[Forgotten]:
+    def _begun_below(self) -> Iterator[Unkept]:
         """Queues that a broadcasting consumer began below the offset that its own file had."""
         for place, row in self.taken():
             offset = row.offset or 0
             own = [one for one in self.of_place.get(place, ()) if one["time_ms"] <= row.time_ms][-1:]
             for one in own:
                 if offset < one["offset"]:
-                    yield Forgotten(place, one["offset"], offset, row.time_ms, one["time_ms"])
+                    yield from self._unkept(_LOST, place, one["offset"], offset, row.time_ms, one["time_ms"])
 
-    def _invented(self) -> Iterator[Forgotten]:
+    def _invented(self) -> Iterator[Unkept]:
         """Offsets that a process of a broker answered (14), beyond all that it had been told. Others' brokers do not
         say of a pull that they hold what it commits."""
         world = self.world
@@ -71,9 +114,9 @@ class OffsetsKept(Commits):
             if told and answered > max(max(one["offset"], one["value"].get("before") or 0) for one in told):
                 last = max(told, key=lambda one: (one["offset"], -one["time_ms"]))
                 told_ms = min(last["time_ms"], row.time_ms)
-                yield Forgotten(place, last["offset"], answered, row.time_ms, told_ms, is_answer=True)
+                yield from self._unkept(_ANSWERED, place, last["offset"], answered, row.time_ms, told_ms)
 
-    def _not_by_pulls(self) -> Iterator[Forgotten]:
+    def _not_by_pulls(self) -> Iterator[Unkept]:
         """Offsets that a master did not take from a pull, by what it had at the consumer's next commit. A pull commits
         what is worked off as it begins, before it is answered (PullMessageProcessor). Slaves take nothing from pulls.
         Consumers of others may record a message sooner than it is worked off."""
@@ -97,7 +140,7 @@ class OffsetsKept(Commits):
                 from_ms = max(float(one.times[number]), told["time_ms"] + late_ms) + READ_MS
                 to_ms = min(row["time_ms"] - late_ms, one.until_ms)
                 if (answered_ms := self._answered(place, one.process, row["node"], from_ms, to_ms)) is not None:
-                    yield Forgotten(place, before + 1, before, row["time_ms"], answered_ms, of_pull=True)
+                    yield from self._unkept(_TAKES, place, before + 1, before, row["time_ms"], answered_ms)
                     break
 
     def _worked(self) -> Mapping[tuple[str, tuple[str, str, int]], Sequence[_Worked]]:

@@ -32,24 +32,6 @@ class Place(NamedTuple):
         return {"rule": rule, "group": self.group, "queue_id": self.queue_id, "offset": offset}
 
 
-class Forgotten(NamedTuple):
-    """A commit before which the broker had another offset than the same process of it had been told last; an answer
-    beyond all that it had been told; or a broadcasting consumer's queue that began below its own last offset."""
-
-    place: Place
-    offset: int
-    before: int
-    """What it had."""
-    at_ms: float
-    told_ms: float
-    is_answer: bool = False
-    """Whether the broker answered it to a question."""
-    slave: str = ""
-    """Which slave of the broker name that was."""
-    of_pull: bool = False
-    """Whether a pull told the broker, which had the lower offset later."""
-
-
 class Behind(NamedTuple):
     """The first of the messages that one holder of a queue worked off, with all before them, and that one commit,
     later than persistConsumerOffsetInterval, or than the queue was given up, was the first to cover."""

@@ -15,16 +15,14 @@ too: they ask the NameServers that no client sits at, and are no client's operat
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ...oracle.intervals import Stretch
 from ...oracle.quiet import calm_but_stalls
 from ...oracle.reach import first_harm_ms, moments
 from ...oracle.world import World
 from ..check import Facts, largest, least
-from .lateness import Lateness
 
 OPERATIONS = {"send": "sends", "pull": "pulls", "name_server_call": "look-ups"}
 TRY = "send_attempt"
@@ -67,26 +65,10 @@ class Tally(Facts):
 
 
 @dataclass(frozen=True)
-class SlotFacts(Facts):
+class Slots(Facts):
+    """All slots of a history."""
+
     slots: Mapping[Slot, Tally] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, eq=False)
-class Slots:
-    """All slots of a history, between `edges`, and how late its nodes' timers were."""
-
-    edges: Sequence[float] = ()
-    slots: Mapping[Slot, Tally] = field(default_factory=dict)
-    lateness: Lateness = field(default_factory=Lateness)
-
-    def begins_ms(self, slot: Slot) -> float:
-        """From when on the slot's operations began."""
-        return self.edges[slot.segment - 1] if slot.segment else 0.0
-
-    def is_within(self, slot: Slot, stretch: Stretch) -> bool:
-        """Whether the slot's operations began and ended within the stretch."""
-        begins = slot.segment > 0 and self.edges[slot.segment - 1] >= stretch.start_ms
-        return begins and slot.until < len(self.edges) and self.edges[slot.until] <= stretch.end_ms
 
 
 def counted_nodes(world: World) -> list[str]:

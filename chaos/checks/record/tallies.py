@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from ...oracle.intervals import grouped
@@ -13,31 +11,42 @@ from ...oracle.reach import first_harm_ms
 from ...oracle.world import World
 from ..findings import rounded
 from .control import Control
-from .lateness import Lateness
-from .slots import OPERATIONS, TRY, Slots, Tally, bucket_ms, of_clients
+from .slots import OPERATIONS, TRY, Slot, Tally, bucket_ms, edges, of_clients
 
 K = TypeVar("K", bound=Hashable)
 
 
-@dataclass(frozen=True)
 class Tallies:
-    """The operations of a run."""
+    """The operations of a run, added up by what each question asks about."""
 
-    whole: Mapping[str, Tally] = field(default_factory=dict)
-    """By operation."""
-    series: Mapping[str, Mapping[int, Tally]] = field(default_factory=dict)
-    """By operation and bucket."""
-    faulted: Mapping[str, Tally] = field(default_factory=dict)
-    """Those that began after the first fault, act by hand or full disk, by operation."""
-    quiet: Mapping[tuple[float, str, str], Tally] = field(default_factory=dict)
-    """By the beginning of the quiet stretch that they began and ended in, operation, client."""
-    tries: Mapping[tuple[float, str], Tally] = field(default_factory=dict)
-    """Tries of sends in quiet stretches, by the beginning of the stretch and broker."""
-    first_sent_ms: Mapping[str, float] = field(default_factory=dict)
-    """By producer: when its first good send ended."""
-    silent: frozenset[str] = frozenset()
-    """The NameServers that left look-ups unanswered in quiet stretches."""
-    lateness: Lateness = field(default_factory=Lateness)
+    def __init__(self, slots: Mapping[Slot, Tally], world: World, control: Control) -> None:
+        between, first_ms, clients = edges(world), first_harm_ms(world), of_clients(slots, world).items()
+        quiet = [
+            (still.start_ms, slot, of)
+            for slot, of in slots.items()
+            for still in calm_but_stalls(world)
+            if slot.segment and between[slot.segment - 1] >= still.start_ms
+            if slot.until < len(between) and between[slot.until] <= still.end_ms
+        ]
+        begun = ((between[slot.segment - 1], slot, of) for slot, of in clients if slot.segment)
+        faulted = ((slot.operation, of) for at_ms, slot, of in begun if first_ms is not None and at_ms >= first_ms)
+        buckets = grouped((slot.operation, (slot.bucket, of)) for slot, of in clients)
+        sent = _of_each((slot.node, of) for slot, of in clients if slot.operation == "send")
+        self.lateness = control.lateness
+        self.whole = _of_each((slot.operation, of) for slot, of in clients)
+        """By operation."""
+        self.series = {operation: _of_each(of) for operation, of in buckets.items()}
+        """By operation and bucket."""
+        self.faulted = _of_each(faulted)
+        """Those that began after the first fault, act by hand or full disk, by operation."""
+        self.quiet = _of_each(((at, slot.operation, slot.node), of) for at, slot, of in quiet if slot.operation != TRY)
+        """By the beginning of the quiet stretch that they began and ended in, operation, client."""
+        self.tries = _of_each(((at, slot.node), of) for at, slot, of in quiet if slot.operation == TRY)
+        """Tries of sends in quiet stretches, by the beginning of the stretch and broker."""
+        self.first_sent_ms = {node: of.first_good_ms for node, of in sent.items() if of.first_good_ms is not None}
+        """By producer: when its first good send ended."""
+        self.silent = _silent(control, world)
+        """The NameServers that left look-ups unanswered in quiet stretches."""
 
     def measured(self, world: World) -> Mapping[str, Any]:
         """Ratios of the whole run and of its quiet times, and per bucket [ended, failed] of each operation."""
@@ -55,28 +64,6 @@ class Tallies:
             "bucket_ms": bucket_ms(world),
             "series": series,
         }
-
-
-def tallies(seen: Slots, world: World, control: Control) -> Tallies:
-    """What the slots add up to where a floor may hold."""
-    still = calm_but_stalls(world)
-    first_ms = first_harm_ms(world)
-    first_ms = math.inf if first_ms is None else first_ms
-    clients = of_clients(seen.slots, world).items()
-    within = [(s.start_ms, slot, tally) for slot, tally in seen.slots.items() for s in still if seen.is_within(slot, s)]
-    faulted = ((slot, of) for slot, of in clients if slot.segment and seen.begins_ms(slot) >= first_ms)
-    buckets = grouped((slot.operation, (slot.bucket, of)) for slot, of in clients)
-    sent = _of_each((slot.node, of) for slot, of in clients if slot.operation == "send")
-    return Tallies(
-        whole=_of_each((slot.operation, of) for slot, of in clients),
-        series={operation: _of_each(of) for operation, of in buckets.items()},
-        faulted=_of_each((slot.operation, of) for slot, of in faulted),
-        quiet=_of_each(((at, slot.operation, slot.node), of) for at, slot, of in within if slot.operation != TRY),
-        tries=_of_each(((at, slot.node), of) for at, slot, of in within if slot.operation == TRY),
-        first_sent_ms={node: of.first_good_ms for node, of in sent.items() if of.first_good_ms is not None},
-        silent=_silent(control, world),
-        lateness=seen.lateness,
-    )
 
 
 def _of_each(found: Iterable[tuple[K, Tally]]) -> dict[K, Tally]:

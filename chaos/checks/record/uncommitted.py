@@ -1,9 +1,8 @@
-"""A consumer commits finished messages at its next persistAllConsumerOffset, and the broker keeps committed offsets.
+"""A consumer commits finished messages at its next persistAllConsumerOffset.
 
     worked off ─┤ run of persistAllConsumerOffset ├─ at once ─► its queue's broker has an offset beyond it
     queue_dropped at 7 ─┬─ the broker has 7 by then, or at once: right, whoever takes it begins there
                         └─ it has 5, or what the next holder commits: 5 and 6 come again
-    commit 5 ───── commit 7, and the broker had 5 before it: right; it had none, or 3: it has forgotten
 
 Whether the runs themselves come each persistConsumerOffsetInterval is `timers_kept`'s question; here one that began
 when the message was worked off, with the queue held and the way to its broker free (oracle/deliveries.py) until the
@@ -25,13 +24,12 @@ from ...oracle.world import World
 from ...verdict import Finding
 from ..findings import Rule, finding
 from ..tolerance import Tolerance
-from .commits import Behind, Forgotten
+from .commits import Behind
 from .control import Control
 from .timer_acts import Run, by_process
 
 _ROW = "MQClientInstance: commits each persistConsumerOffsetInterval"
 _LEFT_ROW = "RebalancePushImpl, shutdown: a queue's offset is committed before the queue is given up"
-_PULL_ROW = "PullMessageProcessor: a master stores the offset that a pull commits"
 _CHAINED = 2
 """The consumer's turn, and the broker's."""
 _JUST_MS = 1_000.0
@@ -156,47 +154,3 @@ def _had_to_commit(one: Behind, at_ms: float, rules: CommitRules, control: Contr
     free = [stretch for holding in _holdings(rules, one) for stretch in rules.dues.free(place.queue, holding)]
     is_free = any(start_ms <= at_ms - _JUST_MS and end_ms >= at_ms for start_ms, end_ms in free)
     return is_free and rules.dues.is_whole(one.consumer, broker, at_ms, at_ms + _JUST_MS)
-
-
-def not_kept(those: Iterable[Forgotten], rules: CommitRules) -> Iterator[Forgotten]:
-    """Offsets that a process of a broker was told and did not have at the next commit, or question."""
-    for one in those:
-        place = one.place
-        varies = not one.slave and offsets_vary(rules.world, place.broker_name, one.at_ms)
-        if place[:2] in rules.deleted or varies:
-            continue
-        if not rules.was_reset(place.queue, place.group, one.told_ms, one.at_ms):
-            yield one
-
-
-_ANSWERED = "answered a higher offset"
-
-
-def forgotten(unkept: Iterable[Forgotten], rules: CommitRules) -> Iterator[Finding]:
-    broadcasting = rules.world.workload.get("broadcasting")
-    for one in unkept:
-        topic, broker, _, group = one.place
-        holder = rules.holder(one.place.queue, group, one.at_ms) or group
-        who, kind, span = (one.slave or broker, holder), "did not keep a committed offset", (one.told_ms, one.at_ms)
-        because = f"{one.offset} was {'to be ' if one.of_pull else ''}stored, {one.before} was there later"
-        if one.is_answer:
-            kind, span = _ANSWERED, (one.at_ms, one.at_ms)
-            because = f"{one.before}, {one.offset} was committed"
-        elif one.of_pull:
-            kind = "takes what pulls commit"
-        if broadcasting:
-            who, kind = (group, broker), "lost its own offset"
-        yield finding(
-            (*who, topic),
-            kind,
-            span,
-            Rule(_PULL_ROW if one.of_pull else "ConsumerOffsetManager: an offset stays until the next commit"),
-            out=span,
-            wrong=1,
-            times={"committed": one.told_ms},
-            more={
-                **one.place.told("forgotten", one.offset),
-                "answered" if one.is_answer else "before": one.before,
-                "because": because,
-            },
-        )

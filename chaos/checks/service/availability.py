@@ -28,10 +28,10 @@ from ..check import Check, Group, Needs, Section
 from ..findings import Rule, at_no_time, finding, rounded, verdict_by_counts
 from ..plain.forbidden import FORBIDDEN, TO_A_MASTER, TO_ITS_QUEUES, Duty
 from ..plain.part import Gathering
-from ..plain.slots import SLOTS, slots_of
+from ..plain.slots import SLOTS
 from ..record.shortfalls import Shortfall, asks_first, is_explained, lateness_of, lets_fail
 from ..record.slots import OPERATIONS, TRY, Tally
-from ..record.tallies import Tallies, tallies
+from ..record.tallies import Tallies
 
 NAME = "availability"
 _TAKEN = (TO_A_MASTER, TO_ITS_QUEUES)
@@ -46,7 +46,7 @@ _ROW = "quiet from R + C + P + J + A + T after the end of a fault"
 def judge(history: Gathering, world: World) -> Verdict:
     """Examined: operations where a floor holds. Violations: failures below it."""
     floor = world.run.get("availability_floor")
-    tallied = tallies(slots_of(history, world), world, history.control)
+    tallied = Tallies(history.counted(SLOTS, world).slots, world, history.control)
     in_quiet = [*tallied.tries.values(), *tallied.quiet.values()]
     of_scenario = [*tallied.faulted.values()] if floor is not None else []
     failed_at = {broker for (_, broker), tally in tallied.tries.items() if tally.bad}

@@ -36,7 +36,7 @@ from ..check import Check, Group, Needs, Section
 from ..findings import Rule, finding, verdict_by_counts
 from ..plain.effects import Asked, effects
 from ..plain.part import Gathering
-from ..plain.slots import SLOTS, slots_of
+from ..plain.slots import SLOTS
 from ..record.control import Control, Row
 from ..record.lateness import Lateness
 
@@ -55,7 +55,7 @@ EFFECTS = effects(lambda world: _asked(world))
 
 def judge(history: Gathering, world: World) -> Verdict:
     """Examined: faults and clients. None is a violation: what did not happen makes it UNKNOWN."""
-    worked = {slot.node for slot, tally in slots_of(history, world).slots.items() if tally.good}
+    worked = {slot.node for slot, tally in history.counted(SLOTS, world).slots.items() if tally.good}
     return judged(history.control, world, worked, history.counted(EFFECTS, world).of)
 
 

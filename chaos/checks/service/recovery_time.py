@@ -18,9 +18,10 @@ from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
 from ..findings import finding, verdict_of, wrong_or_late
 from ..plain.part import Gathering
-from ..plain.slots import SLOTS, slots_of
+from ..plain.slots import SLOTS
+from ..record.lateness import Lateness
 from ..record.recoveries import NAMES, Recovery, measured, recoveries
-from ..record.slots import Slots, of_clients
+from ..record.slots import edges, of_clients
 
 NAME = "recovery_time"
 
@@ -30,10 +31,10 @@ def judge(history: Gathering, world: World) -> Verdict:
     found_moments = moments(world)
     if not found_moments:
         return Verdict.nothing_examined(NAME, "there was no fault, so there is nothing to recover from")
-    seen = slots_of(history, world)
-    found = [*recoveries(world, found_moments, of_clients(seen.slots, world), seen.edges)]
+    of = of_clients(history.counted(SLOTS, world).slots, world)
+    found = [*recoveries(world, found_moments, of, edges(world))]
     judged = [recovery for recovery in found if recovery.judged]
-    findings = [_finding(one, seen, world) for one in judged]
+    findings = [_finding(one, history.control.lateness, world) for one in judged]
     nothing = "after no begin or end of a fault was there time enough to judge a client"
     noun = "recoveries took longer than allowed"
     return verdict_of(NAME, findings, measured=measured(found), nothing=nothing, noun=noun)
@@ -70,21 +71,21 @@ def _told(measured: Mapping[str, Any]) -> str:
     return "; ".join(said)
 
 
-def _missed_ms(recovery: Recovery, until_ms: float, seen: Slots, world: World) -> float:
+def _missed_ms(recovery: Recovery, until_ms: float, lateness: Lateness, world: World) -> float:
     """How much later it may be because polls failed: P for each time that the client or a NameServer stood still
     until then."""
     nodes = recovery.client, *(server.name for server in world.of_kind("name_server"))
-    stood = [one for node in nodes for one in seen.lateness.stood_still(node, stall_ms(world.timers))]
+    stood = [one for node in nodes for one in lateness.stood_still(node, stall_ms(world.timers))]
     return world.timers.P_ms * sum(one.start_ms < until_ms and one.end_ms > recovery.moment.at_ms for one in stood)
 
 
-def _finding(recovery: Recovery, seen: Slots, world: World) -> Finding:
+def _finding(recovery: Recovery, lateness: Lateness, world: World) -> Finding:
     nodes = recovery.client, *(node.name for node in world.of_kind("name_server", "broker"))
     span = recovery.moment.at_ms, min(recovery.due_ms, recovery.until_ms)
-    allowed = seen.lateness.tolerance(world, nodes, *span, recovery.bound.timers)
+    allowed = lateness.tolerance(world, nodes, *span, recovery.bound.timers)
     success_ms = recovery.until_ms if recovery.after_ms is None else recovery.moment.at_ms + recovery.after_ms
     over_ms = recovery.over_ms
-    may_be_ms = allowed.unknown_up_to_ms + _missed_ms(recovery, success_ms, seen, world)
+    may_be_ms = allowed.unknown_up_to_ms + _missed_ms(recovery, success_ms, lateness, world)
     is_unsure = allowed.unknown_up_to_ms < over_ms <= may_be_ms
     return finding(
         recovery.client,

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.checks.plain.slots import slots_of
+from nemesrv.chaos.checks.plain.slots import SLOTS
 from nemesrv.chaos.checks.plain.verdicts import in_memory
-from nemesrv.chaos.checks.record.slots import OPERATIONS, TRY, Slot, Tally, bucket_ms, counted_nodes
+from nemesrv.chaos.checks.record.slots import OPERATIONS, TRY, Slot, Tally, bucket_ms, counted_nodes, edges
 from nemesrv.chaos.history.rows import to_table
 from nemesrv.chaos.oracle.slaves import CODES as STORED_ALONE
 from nemesrv.chaos.oracle.slaves import unreplicated
@@ -41,20 +41,20 @@ def at_random(seed: int) -> HistoryBuilder:
 def test_slots_are_what_one_operation_at_a_time_comes_to(seed: int) -> None:
     builder = at_random(seed)
     history, world = in_memory(to_table(builder.rows))
-    found = slots_of(history, world)
-    assert found.slots == one_at_a_time(builder.rows, world, found.edges)
+    assert history.counted(SLOTS, world).slots == one_at_a_time(builder.rows, world)
 
 
 def test_slots_of_a_generated_run_are_what_one_operation_at_a_time_comes_to() -> None:
     rows = generate.rows_of(6_000, 5)
     history, world = in_memory(to_table(rows))
-    found = slots_of(history, world)
-    assert found.slots == one_at_a_time(rows, world, found.edges)
-    assert len(found.slots) > 100
+    found = history.counted(SLOTS, world).slots
+    assert found == one_at_a_time(rows, world)
+    assert len(found) > 100
 
 
-def one_at_a_time(rows: Sequence[Mapping[str, Any]], world: World, edges: Sequence[float]) -> dict[Slot, Tally]:
+def one_at_a_time(rows: Sequence[Mapping[str, Any]], world: World) -> dict[Slot, Tally]:
     found: dict[Slot, Tally] = {}
+    between = edges(world)
     for row in rows:
         operation, at_ms = row["event"], row["time_ms"]
         if operation not in (*OPERATIONS, TRY) or row.get("type") not in ("ok", "fail", "info"):
@@ -69,7 +69,13 @@ def one_at_a_time(rows: Sequence[Mapping[str, Any]], world: World, edges: Sequen
             good |= row.get("code") in STORED_ALONE and any(at_ms > span.start_ms for span in alone)
         else:
             good |= row.get("code") is not None
-        key = who, operation, int(at_ms // bucket_ms(world)), bisect_right(edges, began_ms), bisect_right(edges, at_ms)
+        key = (
+            who,
+            operation,
+            int(at_ms // bucket_ms(world)),
+            bisect_right(between, began_ms),
+            bisect_right(between, at_ms),
+        )
         good_ms, bad_ms = (at_ms, None) if good else (None, at_ms)
         tally = Tally(int(good), int(not good), good_ms, at_ms, bad_ms, bad_ms)
         found[Slot(*key)] = found[Slot(*key)].plus(tally) if key in found else tally
