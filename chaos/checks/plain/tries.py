@@ -100,10 +100,11 @@ class _Tries:
         # Of what was stored, `_odd` tells.
         unstored = [(row, before) for row, before, end in self._retries if end is None or end["type"] != "ok"]
         same = [row for row, before in unstored if row["broker_name"] == before["broker_name"]]
-        isolating = self._isolating()
+        isolating, odd = self._isolating(), {(*op_of(row), row["attempt"]): (row, kind) for row, kind in self._odd()}
+        at_same = (row for row in same if (*op_of(row), row["attempt"]) not in odd and self._has_another(row))
         findings = [
-            *(_finding(row, SAME, OTHER) for row in same if self._has_another(row)),
-            *self._odd(),
+            *(_finding(row, SAME, OTHER) for row in at_same),
+            *(_finding(row, kind, _TRIED) for row, kind in odd.values()),
             *self._not_stored(),
             *self._elsewhere(),
             *self._given_up(),
@@ -137,15 +138,15 @@ class _Tries:
         for row in rows_in(both.filter(pc.not_equal(both["queue_id"], both["asked"]))):
             yield _finding({**row, "attempt": row["number"]}, ELSEWHERE, _TRIED)
 
-    def _odd(self) -> Iterator[Finding]:
-        """Tries that should not have been, by how the one before ended."""
+    def _odd(self) -> Iterator[tuple[Row, str]]:
+        """Tries that should not have been at any broker, by how the one before ended."""
         over = ran_out(self._control, self._rules)
         for row, _, before in self._retries:
             if before is not None and row["node"] in self._rules:
                 is_over = (*op_of(row), row["attempt"] - 1) in over
                 how, code, rules = before["type"], before["code"], self._rules[row["node"]]
                 if kind := rules.odd(row["attempt"], before=how, code=code, ran_out=is_over):
-                    yield _finding(row, kind, _TRIED)
+                    yield row, kind
 
     def _not_stored(self) -> Iterator[Finding]:
         """Sends that were reported as sent and had a try that failed: those no try of which a broker acknowledged."""
