@@ -9,6 +9,7 @@ import bz2
 import codecs
 import glob
 import gzip
+import io
 import lzma
 import os
 import re
@@ -29,7 +30,7 @@ import zstandard
 
 from ..errors import HarnessError, ScenarioError
 from .skim import Skim
-from .stream import Counts, LogRow, Reader
+from .stream import FileRead, LogRow, Reader
 
 RANGE = 32 << 20
 """Bytes of a range of a large file."""
@@ -42,6 +43,8 @@ KEPT = 64 << 10
 
 _BLOCK = 1 << 20
 _BEYOND = 1 << 16
+_PEEKED = 8192
+"""Bytes that show a file's encoding."""
 _SNIFFED = 1 << 16
 """Bytes of a file with an unknown name that are examined for log lines."""
 _OPENERS: dict[str, Callable[[IO[bytes]], IO[bytes]]] = {
@@ -85,14 +88,6 @@ class Part:
 @dataclass(slots=True)
 class Plan:
     parts: list[Part] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class Read:
-    """The result of reading one part of a log file."""
-
-    counts: Counts
     notes: list[str] = field(default_factory=list)
 
 
@@ -193,8 +188,7 @@ def _has_record(path: Path) -> bool:
     """Whether the file's first part has a line of RocketMQ's or one of its exceptions, whatever the file's name."""
     try:
         with ExitStack() as stack:
-            file, _ = _opened(Part(path.name, str(path)), stack)
-            first = file.read(_SNIFFED)
+            first = _opened(Part(path.name, str(path)), stack).read(_SNIFFED)
     except _CANNOT:
         return False
     if _is_binary(first):
@@ -232,7 +226,7 @@ def _ranges(name: str, path: Path, size: int) -> Iterator[Part]:
         yield Part(name, str(path.absolute()), "", 0, end, size)
         return
     with path.open("rb") as file:
-        if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        if file.read(2) in _UTF_16:
             yield Part(name, str(path.absolute()), "", 0, None, size)
             return
     for start in range(0, size, RANGE):
@@ -242,18 +236,18 @@ def _ranges(name: str, path: Path, size: int) -> Iterator[Part]:
 # --- what stands in them
 
 
-def read_part(part: Part, skim: Skim | None = None) -> tuple[Iterator[LogRow], Read]:
+def read_part(part: Part, skim: Skim | None = None) -> tuple[Iterator[LogRow], FileRead]:
     """Return the rows of one part of a log, and its line counts, which are complete once all rows are taken."""
-    read = Read(Counts())
+    read = FileRead(part.file)
     return _rows(part, read, skim), read
 
 
-def _rows(part: Part, read: Read, skim: Skim | None) -> Iterator[LogRow]:
-    reader = Reader(part.file, read.counts, skim=skim)
+def _rows(part: Part, read: FileRead, skim: Skim | None) -> Iterator[LogRow]:
+    reader = Reader(part.file, read, skim=skim)
     try:
         with ExitStack() as stack:
-            file, raw = _opened(part, stack)
-            if part.size == 0 and raw is not None and not raw.peek(1):
+            file = _opened(part, stack)
+            if part.size == 0 and not file.peek(1):
                 read.notes.append(f"{part.file} is empty")
                 return
             for block, cut in _blocks_in(part, file, read.notes):
@@ -266,53 +260,53 @@ def _rows(part: Part, read: Read, skim: Skim | None) -> Iterator[LogRow]:
             elif part.end is not None and os.stat(part.path).st_size > part.size:
                 read.notes.append(f"{part.file} grew while it was read: its first {part.size:,} bytes were read")
     except _CANNOT as exc:
-        before = f" after line {read.counts.lines:,}; what came before was read" if read.counts.lines else ""
+        before = f" after line {read.lines:,}; what came before was read" if read.lines else ""
         read.notes.append(f"{part.file}: it cannot be read{before}: {_why(exc)}")
     yield from reader.finished()
 
 
-def _opened(part: Part, stack: ExitStack) -> tuple[IO[bytes], Any]:
-    """Return the unpacked bytes, and the buffered file if it has no member."""
+def _opened(part: Part, stack: ExitStack) -> io.BufferedReader:
+    """Return the part's file or member, unpacked."""
     suffix = Path(part.member or part.path).suffix
     if part.member and part.path.endswith(".zip"):
         archive = stack.enter_context(zipfile.ZipFile(part.path))
-        file, raw = stack.enter_context(archive.open(part.member)), None
+        file = stack.enter_context(archive.open(part.member))
     elif part.member:
         tar = stack.enter_context(tarfile.open(part.path))  # noqa: SIM115
-        file, raw = cast(IO[bytes], tar.extractfile(part.member)), None
+        file = cast(IO[bytes], tar.extractfile(part.member))
     else:
-        raw = stack.enter_context(Path(part.path).open("rb"))  # noqa: SIM115
-        file = raw
-    return (_OPENERS[suffix](file) if suffix in _OPENERS else file), raw
+        file = stack.enter_context(Path(part.path).open("rb"))  # noqa: SIM115
+    unpacked = _OPENERS[suffix](file) if suffix in _OPENERS else file
+    return stack.enter_context(io.BufferedReader(cast(Any, unpacked), _PEEKED))
 
 
 def blocks_of(part: Part) -> Iterator[bytes]:
     """Yield one part of a log in blocks of whole lines, decompressed, up to the first unreadable data."""
     with suppress(*_CANNOT), ExitStack() as stack:
-        yield from (block for block, _ in _blocks_in(part, _opened(part, stack)[0], []))
+        yield from (block for block, _ in _blocks_in(part, _opened(part, stack), []))
 
 
-def _blocks_in(part: Part, file: IO[bytes], notes: list[str]) -> Iterator[tuple[bytes, bool]]:
+def _blocks_in(part: Part, file: io.BufferedReader, notes: list[str]) -> Iterator[tuple[bytes, bool]]:
     """Return the part's lines, in UTF-8 or GBK, and for each block whether it is a line that was cut."""
+    first = file.peek(_PEEKED)
     if part.start:
         file.seek(part.start - 1)
-        _over(file)
-        if part.end is None or file.tell() < part.end:  # else one line goes over the whole range
-            yield from _blocks(file, b"", None if part.end is None else part.end - file.tell())
+        _over(file)  # the part before has the line over which its end lies
+    elif (encoding := "utf-16" if first.startswith(_UTF_16) else _wide(first)) is not None:
+        yield from _blocks(cast(IO[bytes], codecs.EncodedFile(cast(Any, file), "utf-8", encoding, "replace")), None)
         return
-    first = file.read(8192 if part.end is None else min(8192, part.end))
-    left = None if part.end is None else part.end - len(first)
-    marked = first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    if (encoding := "utf-16" if marked else _wide(first)) is not None:
-        file = cast(IO[bytes], codecs.EncodedFile(cast(Any, _Joined(first, file)), "utf-8", encoding, "replace"))
-        first, left = b"", part.end if left is None else left + len(first)
     elif _is_binary(first):
         notes.append(f"{part.file} is not text and was not read")
         return
-    first = first.removeprefix(codecs.BOM_UTF8)
-    if _FRAME.match(first) is not None and b"\n" not in first:
-        file, first, left = cast(IO[bytes], _Framed(_Joined(first, file))), b"", None
-    yield from _blocks(file, first, left)
+    elif first.startswith(codecs.BOM_UTF8):
+        file.read(len(codecs.BOM_UTF8))
+    elif _FRAME.match(first) is not None and b"\n" not in first:
+        yield from ((lines, False) for lines in _framed(file))
+        return
+    yield from _blocks(file, None if part.end is None else part.end - file.tell())
+
+
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def _wide(first: bytes) -> str | None:
@@ -330,81 +324,40 @@ def _is_binary(first: bytes) -> bool:
 
 
 _HOLE = re.compile(rb"\0{16,}")
-
-
-class _Joined:
-    """A stream with the bytes that were read from it already put back."""
-
-    def __init__(self, first: bytes, file: IO[bytes]) -> None:
-        self._first, self._file = first, file
-
-    def read(self, size: int = -1) -> bytes:
-        if self._first:
-            taken, self._first = (self._first, b"") if size < 0 else (self._first[:size], self._first[size:])
-            return taken + (self._file.read() if size < 0 else b"")
-        return self._file.read(size)
-
-
 _FRAME = re.compile(rb"(\d{1,6}) (?=<\d{1,3}>\d )")
 
 
-class _Framed:
-    """Reads syslog records of RFC 6587, each after its length, as lines."""
-
-    def __init__(self, stream: _Joined) -> None:
-        self._stream, self._rest = stream, b""
-
-    def read(self, size: int = -1) -> bytes:
+def _framed(file: IO[bytes]) -> Iterator[bytes]:
+    """Return syslog records of RFC 6587, each after its length, as lines."""
+    rest = b""
+    while piece := file.read(_BLOCK):
+        rest += piece
         lines = list[bytes]()
-        while not lines and (piece := self._stream.read(size)):
-            self._rest += piece
-            while (found := _FRAME.match(self._rest)) is not None:
-                end = found.end() + int(found[1])
-                if len(self._rest) < end:
-                    break
-                lines.append(self._rest[found.end() : end].rstrip(b"\n"))
-                self._rest = self._rest[end:].lstrip(b"\n")
-        if not lines and self._rest:  # the last one was cut off
-            lines, self._rest = [self._rest], b""
-        return b"".join(line + b"\n" for line in lines)
-
-    def readline(self, size: int = -1) -> bytes:
-        return self.read(size)
+        while (found := _FRAME.match(rest)) is not None and len(rest) >= (end := found.end() + int(found[1])):
+            lines.append(rest[found.end() : end].rstrip(b"\n") + b"\n")
+            rest = rest[end:].lstrip(b"\n")
+        if lines:
+            yield b"".join(lines)
+    if rest:  # the last one was cut off
+        yield rest + b"\n"
 
 
-def _blocks(file: IO[bytes], first: bytes, left: int | None) -> Iterator[tuple[bytes, bool]]:
-    """Return whole lines (`first`, `left` more bytes, the rest of the last line), each with whether it was cut."""
-    rest, data = b"", first
-    while True:
-        if not data:
-            if left is not None and left <= 0:
-                break
-            data = file.read(_BLOCK if left is None else min(_BLOCK, left))
-            if not data:
-                break
-            left = None if left is None else left - len(data)
-        end = data.rfind(b"\n") + 1
-        if end:
-            yield rest + data[:end], False
-            rest = data[end:]
-        else:
-            rest += data
-        data = b""
-        if len(rest) > LONGEST:
-            yield rest[:KEPT] + b"\n", True
-            rest = b""
+def _blocks(file: IO[bytes], left: int | None) -> Iterator[tuple[bytes, bool]]:
+    """Return the lines that begin in the next `left` bytes, in blocks, each with whether it is a line that was cut."""
+    read = file.read1 if isinstance(file, io.BufferedReader) else file.read  # of what breaks off, the first bytes
+    while block := read(_BLOCK if left is None else max(0, min(_BLOCK, left))):
+        begin = block.rfind(b"\n") + 1
+        line = rest = block[begin:]
+        while line and rest and not line.endswith(b"\n") and len(line) <= LONGEST:
+            rest = file.readline(LONGEST)
+            line += rest
+        left = None if left is None else left - begin - len(line)
+        if is_cut := len(line) > LONGEST and not line.endswith(b"\n"):
             left = _over(file, left)
-            if left is not None and left <= 0:
-                return
-    if rest:
-        if left is not None:  # the range ends in the middle of a line
-            tail = file.readline(LONGEST)
-            is_cut = len(tail) == LONGEST and not tail.endswith(b"\n")
-            yield (rest + tail)[:KEPT] + b"\n" if is_cut else rest + tail, is_cut
-            if is_cut:
-                _over(file)
-        else:
-            yield rest, False
+            line = line[:KEPT] + b"\n"
+        if is_cut and begin:
+            yield block[:begin], False
+        yield (line, True) if is_cut else (block[:begin] + line, False)
 
 
 def _over(file: IO[bytes], left: int | None = None) -> int | None:

@@ -20,19 +20,19 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from itertools import accumulate, chain, islice
 from multiprocessing import get_context
-from operator import itemgetter
+from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from ..arrow import pa, pq
-from .files import LogError, Part, Plan, Read, planned, read_part
+from .files import LogError, Part, Plan, planned, read_part
 from .skim import Aside, Silent, Skim, taken
-from .stream import OWN_LOGGER, Counts, LogRow, Reader
+from .stream import OWN_LOGGER, FileRead, LogRow, Reader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,24 +45,6 @@ _BATCH = 8_192
 _TASK = 8 << 20
 _FIRST_YEAR_MS = 1_325_376_000_000
 """2012: a clock with an earlier time was not set, because nobody ran RocketMQ then."""
-
-
-@dataclass(slots=True)
-class FileRead:
-    """The line counts of a log file. `lines` is the sum of `understood`, `not_understood` and `continued`."""
-
-    file: str = ""
-    writer: str | None = None
-    """The layout of most of its records."""
-    lines: int = 0
-    understood: int = 0
-    not_understood: int = 0
-    continued: int = 0
-    shapes: list[tuple[int, str]] = field(default_factory=list)
-    """The most frequent unknown texts, with digits blanked."""
-    first_ms: int | None = None
-    last_ms: int | None = None
-    notes: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -90,15 +72,14 @@ Listens = Callable[[str], Listener]
 def read_plain(places: Sequence[str | Path]) -> LogsRead:
     """Return all events of the logs, read in this process, in the order of files and lines."""
     plan = planned(places)
-    rows, summaries = list[LogRow](), list[dict[str, Any]]()
-    before: Counter[str] = Counter()
-    for part in plan.parts:
-        found, read = read_part(part)
-        offset = before[part.file]
-        rows += [row._replace(line=row.line + offset) for row in found] if offset else found
-        before[part.file] += read.counts.lines
-        summaries.append(_summary(read))
-    files = _files_of(plan.parts, summaries)
+    read = [(list(rows), of) for rows, of in map(read_part, plan.parts)]
+    reads = [of for _, of in read]
+    rows = [
+        row._replace(line=row.line + offset) if offset else row
+        for (found, _), offset in zip(read, _offsets(reads), strict=True)
+        for row in found
+    ]
+    files = _files_of(reads)
     return LogsRead(sorted(rows, key=lambda row: (row.file, row.line)), files, [*plan.notes, *_notes(files)])
 
 
@@ -138,15 +119,15 @@ def skimmed(
     try:
         plan = planned(_here(spark, places, ours))
         work = partial(_parts_read, str(ours[0]), frozenset(events), listens=listens)
-        told = [summary for _, summary in sorted(_mapped(spark, work, _bins(plan)), key=itemgetter(0))]
-        offsets = _offsets(plan.parts, [summary["lines"] for summary in told])
+        told = sorted(_mapped(spark, work, _bins(plan)), key=attrgetter("number"))
+        offsets = _offsets([one.read for one in told])
         rows = [row for path in _written(ours[0], told) for row in _read_rows(path, offsets)]
         hosts = frozenset(hosts_in(rows))
-        held = [(number, offsets[number], plan.parts[number]) for number, one in enumerate(told) if one["aside"]]
+        held = [(one.number, offsets[one.number], one.read.file) for one in told if one.aside]
         if held:
             rows += _mapped(spark, partial(_taken, str(ours[0]), hosts), held)
-        files = _files_of(plan.parts, told)
-        listeners = [one["listener"] for one in told if one["listener"] is not None]
+        files = _files_of([one.read for one in told])
+        listeners = [one.listener for one in told if one.listener is not None]
         return LogsRead(rows, files, [*plan.notes, *_notes(files)], listeners)
     finally:
         for each in ours:
@@ -162,8 +143,18 @@ def _mapped(
     return found
 
 
-def _written(folder: Path, summaries: Sequence[dict[str, Any]]) -> list[Path]:
-    written = [folder / _name(number) for number, summary in enumerate(summaries) if summary["rows"]]
+class _PartRead(NamedTuple):
+    number: int
+    read: FileRead
+    rows: int
+    """How many rows it wrote into its file."""
+    aside: int
+    """How many lines it put aside."""
+    listener: Any
+
+
+def _written(folder: Path, told: Iterable[_PartRead]) -> list[Path]:
+    written = [folder / _name(one.number) for one in told if one.rows]
     if any(not path.exists() for path in written):
         raise LogError(f"{folder}: executors wrote their events elsewhere: give a folder that all machines see")
     return written
@@ -205,17 +196,16 @@ def _parts_read(
     events: frozenset[str],
     parts: Sequence[tuple[int, Part]],
     listens: Listens | None = None,
-) -> list[tuple[int, dict[str, Any]]]:
-    """Return (number, summary) of each part. Rows of these events, and connections of hosts, are files in that
-    folder."""
+) -> list[_PartRead]:
+    """Read these parts. Rows of these events, and connections of hosts, are files in that folder."""
     gc.disable()  # nothing here is a circle, and looking for some takes a tenth of the time
     try:
-        return [(number, _part_read(folder, events, number, part, listens)) for number, part in parts]
+        return [_part_read(folder, events, number, part, listens) for number, part in parts]
     finally:
         gc.enable()
 
 
-def _part_read(folder: str, events: frozenset[str], number: int, part: Part, listens: Listens | None) -> dict[str, Any]:
+def _part_read(folder: str, events: frozenset[str], number: int, part: Part, listens: Listens | None) -> _PartRead:
     aside, listener = Aside(_aside(folder, number)), None if listens is None else listens(part.file)
     found, read = read_part(part, Skim(events, aside, None if listener is None else listener.block))
     count, writer = 0, None
@@ -230,15 +220,15 @@ def _part_read(folder: str, events: frozenset[str], number: int, part: Part, lis
     aside.close()
     if listener is not None:
         listener.finished()
-    return _summary(read) | {"rows": count, "aside": aside.lines, "listener": listener}
+    return _PartRead(number, read, count, aside.lines, listener)
 
 
-def _taken(folder: str, hosts: frozenset[str], held: tuple[int, int, Part]) -> list[LogRow]:
+def _taken(folder: str, hosts: frozenset[str], held: tuple[int, int, str]) -> list[LogRow]:
     """Return the rows of these hosts' connections from the lines that the first step put aside."""
-    number, offset, part = held
+    number, offset, file = held
     found = list[LogRow]()
     for line, text in taken(_aside(folder, number), hosts):
-        reader = Reader(part.file, first_line=line + offset)
+        reader = Reader(file, first_line=line + offset)
         found += (*reader.rows([text]), *reader.finished())
     return found
 
@@ -260,66 +250,42 @@ def _batch(number: int, rows: Sequence[LogRow]) -> pa.RecordBatch:
 # --- what became of the files
 
 
-def _summary(read: Read) -> dict[str, Any]:
-    counts = {name: getattr(read.counts, name) for name in Counts.__dataclass_fields__}
-    return counts | {"notes": read.notes, "shapes": dict(read.counts.shapes.most_common(500))}
-
-
-def _offsets(parts: Sequence[Part], lines: Sequence[int]) -> list[int]:
+def _offsets(reads: Iterable[FileRead]) -> list[int]:
+    """Return for each part how many lines of its file are in the parts before it."""
     before: Counter[str] = Counter()
     offsets = []
-    for part, count in zip(parts, lines, strict=True):
-        offsets.append(before[part.file])
-        before[part.file] += count
+    for read in reads:
+        offsets.append(before[read.file])
+        before[read.file] += read.lines
     return offsets
 
 
-def _files_of(parts: Sequence[Part], summaries: Sequence[dict[str, Any]]) -> list[FileRead]:
-    by_file: dict[str, list[dict[str, Any]]] = {}
-    for part, summary in zip(parts, summaries, strict=True):
-        by_file.setdefault(part.file, []).append(summary)
-    return [_file(file, told) for file, told in by_file.items()]
+def _files_of(reads: Iterable[FileRead]) -> list[FileRead]:
+    found: dict[str, FileRead] = {}
+    for read in reads:
+        found.setdefault(read.file, FileRead(read.file)).add(read)
+    for file in found.values():
+        file.shapes = Counter(dict(file.shapes.most_common(SHAPES_SHOWN)))
+        file.notes += _odd(file)
+    return [*found.values()]
 
 
-def _file(file: str, told: Sequence[dict[str, Any]]) -> FileRead:
-    def added(name: str) -> Counter[str]:
-        return sum((Counter(one[name]) for one in told), Counter())
-
-    def stamps(name: str) -> list[int]:
-        return [one[name] for one in told if one[name] is not None]
-
-    def total(name: str) -> int:
-        return sum(one[name] for one in told)
-
-    read = FileRead(
-        file=file,
-        writer=next((writer for writer, _ in added("writers").most_common(1)), None),
-        **{name: total(name) for name in ("lines", "understood", "not_understood", "continued")},
-        shapes=[(count, shape) for shape, count in added("shapes").most_common(SHAPES_SHOWN)],
-        first_ms=min(stamps("first_ms"), default=None),
-        last_ms=max(stamps("last_ms"), default=None),
-        notes=list(dict.fromkeys(note for one in told for note in one["notes"])),
-    )
-    read.notes += _odd(read, undated=total("undated"), backwards=total("backwards"), relative=total("relative"))
-    return read
-
-
-def _odd(read: FileRead, *, undated: int, backwards: int, relative: int) -> Iterator[str]:
-    if relative:
+def _odd(read: FileRead) -> Iterator[str]:
+    if read.relative:
         yield (
-            f"{read.file}: {relative:,} records have no date: their times are relative, by the time of day or, without "
-            "one, a second apart, from 2000-01-01 on"
+            f"{read.file}: {read.relative:,} records have no date: their times are relative, by the time of day or, "
+            "without one, a second apart, from 2000-01-01 on"
         )
-    if undated:
-        yield f"{read.file}: {undated:,} records have a stamp that is no time; they have none"
-    if backwards:
-        yield f"{read.file}: its stamps go back by more than a minute {backwards:,} times, as when a clock is set"
+    if read.undated:
+        yield f"{read.file}: {read.undated:,} records have a stamp that is no time; they have none"
+    if read.backwards:
+        yield f"{read.file}: its stamps go back by more than a minute {read.backwards:,} times, as when a clock is set"
     if read.first_ms is not None and read.first_ms < _FIRST_YEAR_MS:
         yield f"{read.file}: its first stamp is of {_day(read.first_ms)}, before RocketMQ was: that clock was not set"
     if read.last_ms is not None and read.last_ms > (time.time() + 2 * 86_400) * 1000:
         yield f"{read.file}: its last stamp is of {_day(read.last_ms)}, which is to come: that clock was not set"
     if read.lines and not read.understood:
-        is_own = any(shape.startswith(OWN_LOGGER) for _, shape in read.shapes)
+        is_own = any(shape.startswith(OWN_LOGGER) for shape in read.shapes)
         why = f"it is {OF_A_RUN}" if is_own else "it may be no log of RocketMQ's"
         yield f"{read.file}: none of its {read.lines:,} lines was understood: {why}"
 

@@ -103,9 +103,11 @@ class LogRow(NamedTuple):
 
 
 @dataclass(slots=True)
-class Counts:
-    """The line counts of a log file: `lines` is the sum of the other counts."""
+class FileRead:
+    """What was read of a log file, or of a part of it. `lines` is the sum of `understood`, `not_understood` and
+    `continued`."""
 
+    file: str = ""
     lines: int = 0
     understood: int = 0
     not_understood: int = 0
@@ -124,6 +126,23 @@ class Counts:
     """Records with an invalid stamp."""
     backwards: int = 0
     """Records whose stamp is more than a minute before the previous one."""
+    notes: list[str] = field(default_factory=list)
+    """What could not be read, or is odd, one sentence each."""
+
+    @property
+    def writer(self) -> str | None:
+        """The layout of most of the records."""
+        return next((writer for writer, _ in self.writers.most_common(1)), None)
+
+    def add(self, part: FileRead) -> None:
+        """Add what was read of a further part of the file."""
+        for name in ("lines", "understood", "not_understood", "continued", "relative", "undated", "backwards"):
+            setattr(self, name, getattr(self, name) + getattr(part, name))
+        self.shapes += part.shapes
+        self.writers += part.writers
+        stamps = [ms for ms in (self.first_ms, self.last_ms, part.first_ms, part.last_ms) if ms is not None]
+        self.first_ms, self.last_ms = min(stamps, default=None), max(stamps, default=None)
+        self.notes += [note for note in part.notes if note not in self.notes]
 
 
 class _Open(NamedTuple):
@@ -163,12 +182,12 @@ class Reader:
     def __init__(
         self,
         file: str,
-        counts: Counts | None = None,
+        counts: FileRead | None = None,
         *,
         first_line: int = 1,
         skim: Skim | None = None,
     ) -> None:
-        self.counts = Counts() if counts is None else counts
+        self.counts = FileRead(file) if counts is None else counts
         self._skim = skim
         self._file, self._number = file, first_line - 1
         self._pending: dict[str | None, LogRow | _Open | None] = {}

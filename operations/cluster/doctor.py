@@ -16,7 +16,8 @@ from pathlib import Path
 
 from ...chaos.errors import HarnessError
 from ...chaos.logs.files import LogError
-from ...chaos.logs.reading import OF_A_RUN, FileRead, are_large
+from ...chaos.logs.reading import OF_A_RUN, are_large
+from ...chaos.logs.stream import FileRead
 from ...chaos.reports.imported import capital, ended_before, suffered_lines
 from ...remoting.node.network import Address
 from ...remoting.node.this_machine import on_this_machine

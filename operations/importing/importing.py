@@ -22,7 +22,8 @@ from ...chaos.history.rows import write_parquet
 from ...chaos.installation import require_extras
 from ...chaos.judging import Engine, exit_status, find, judge, reasons, show
 from ...chaos.logs.files import LogError
-from ...chaos.logs.reading import OF_A_RUN, FileRead, are_large
+from ...chaos.logs.reading import OF_A_RUN, are_large
+from ...chaos.logs.stream import FileRead
 from ...chaos.preflight import MachineNeeds, require
 from ...chaos.reports.ci import INCIDENT
 from ...chaos.scenarios.model import ClusterModel, Scenario, TimersModel, WorkloadModel

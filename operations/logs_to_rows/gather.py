@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...chaos.logs.reading import FileRead, Listens, read_plain, skimmed
-from ...chaos.logs.stream import RELATIVE_MS, LogRow
+from ...chaos.logs.reading import Listens, read_plain, skimmed
+from ...chaos.logs.stream import RELATIVE_MS, FileRead, LogRow
 from .book import CLIENT_ID, HOST_PORT
 from .line import UNDATED_MS, USED, Line, zone_ms_of
 from .marks import host_of
@@ -108,8 +108,7 @@ def hosts_in(lines: Iterable[Line]) -> set[str]:
 def _shapes(files: Sequence[FileRead]) -> list[tuple[int, str]]:
     counted: Counter[str] = Counter()
     for one in files:
-        for count, shape in one.shapes:
-            counted[shape] += count
+        counted.update(one.shapes)
     return sorted(((count, shape) for shape, count in counted.items()), reverse=True)[:10]
 
 

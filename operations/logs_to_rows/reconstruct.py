@@ -13,7 +13,7 @@ from datetime import timedelta, timezone
 from typing import Any
 
 from ...chaos.history.schema import Row
-from ...chaos.logs.reading import FileRead
+from ...chaos.logs.stream import FileRead
 from ...chaos.oracle.timers import Timers
 from ...chaos.settings.setting import CONTROLLER, DLEDGER
 from ...chaos.topology import broker_node

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import NamedTuple
 
-from ...chaos.logs.reading import FileRead
+from ...chaos.logs.stream import FileRead
 from .line import UNDATED_MS, WRITTEN_BY, Line
 
 NAME_SERVER, BROKER, CLIENT, ELECTOR = "name_server", "broker", "client", "controller"
@@ -132,7 +132,9 @@ def sources_of(lines: Iterable[Line], files: Sequence[FileRead] = ()) -> list[So
         names = sorted({file for file, _ in streams})
         writer = Counter(line.writer for line in found).most_common(1)[0][0] if found else "unknown"
         source = Source(key, kind, files=names, writer=writer, lines=found)
-        source.about = _added(key, writer, [about[name] for name in names if name in about], found)
+        counted = [about[file] for file in names if file in about]
+        for one in counted or [FileRead(lines=len(found), understood=len(found))]:
+            source.about.add(one)
         made.append(source)
     return made
 
@@ -372,10 +374,3 @@ def _newest_last(streams: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
         return -int(found[-1]) if found else 0, stream[0]
 
     return sorted(streams, key=age)
-
-
-def _added(key: str, writer: str, files: Sequence[FileRead], lines: Sequence[Line]) -> FileRead:
-    if not files:
-        return FileRead(key, writer, len(lines), len(lines))
-    counts = ("lines", "understood", "not_understood", "continued")
-    return FileRead(key, writer, *(sum(getattr(one, count) for one in files) for count in counts))

@@ -8,8 +8,9 @@ openings.txt   beginnings of all other texts of RocketMQ's: understood, without 
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
@@ -82,7 +83,7 @@ LETTERS = 3
 def _by_begin() -> Mapping[str, _Shapes]:
     found: dict[str, list[Shape]] = defaultdict(list)
     for shape in SHAPES:
-        begins = {begin if len(begin) == LETTERS else "" for begin, _ in _begins(shape.text)}
+        begins = _begins(tokens_of(shape.text))
         for each in {""} if "" in begins else begins:
             found[each].append(shape)
     return {
@@ -91,48 +92,28 @@ def _by_begin() -> Mapping[str, _Shapes]:
     }
 
 
-def _begins(pattern: str) -> set[tuple[str, bool]]:
-    """Return the beginnings of the pattern's texts, LETTERS long, and whether each is a whole text."""
-    found, open_ = set[tuple[str, bool]](), {""}
-    for token in tokens_of(pattern):
-        goes_on = _begins_of(token)
-        longer = {((before + more)[:LETTERS], is_all) for before in open_ for more, is_all in goes_on}
-        open_ = {begin for begin, is_all in longer if is_all and len(begin) < LETTERS}
-        found |= {(begin, False) for begin, is_all in longer if not is_all or len(begin) == LETTERS}
-    return found | {(begin, True) for begin in open_}
+_LETTER = re.compile(r"[^.]|\\\W", re.DOTALL)
+_CHOICE = re.compile(r"\[(?P<letters>\w+)\]|\((?:\?:|\?P<\w+>)?(?P<texts>[^?].*)\)(?P<may_lack>\??)", re.DOTALL)
 
 
-def _begins_of(token: str) -> set[tuple[str, bool]]:
-    often = next((found[0] for found in _QUANTIFIER.finditer(token, 1) if found.end() == len(token)), "")
-    once = token.removesuffix(often) if token[-2:-1] != "\\" else token
-    if once.startswith(("(?!", "(?=")):
-        return {("", True)}
-    if once[0] == "(":
-        found = {one for each in _alternatives(_GROUP.sub("", once)[:-1]) for one in _begins(each)}
-    elif once[0] == "[" and _PLAIN_CLASS.fullmatch(once):
-        found = {(letter, True) for letter in once[1:-1]}
-    elif once[0] in "[." or (once[0] == "\\" and once[1].isalnum()):
-        found = {("", False)}
-    else:
-        found = {(once[-1], True)}
-    if often and often[0] in "*+{":
-        found = {(begin, False) for begin, _ in found}
-    return found | ({("", True)} if often and often[0] in "?*" else set())
+def _begins(tokens: Sequence[str]) -> set[str]:
+    """Return the first LETTERS letters of the pattern's texts; "" for texts that may begin with other letters, too."""
+    begin = ""
+    for at, token in enumerate(tokens):
+        if len(begin) == LETTERS:
+            break
+        if _LETTER.fullmatch(token):
+            begin += token[-1]
+        elif (choice := _CHOICE.fullmatch(token)) is not None:
+            texts = [*(choice["letters"] or _alternatives(choice["texts"])), *([""] if choice["may_lack"] else [])]
+            return set().union(*(_begins([*tokens[:at], *tokens_of(one), *tokens[at + 1 :]]) for one in texts))
+        elif not token.startswith(("(?!", "(?=")):
+            return {""}
+    return {begin if len(begin) == LETTERS else ""}
 
 
-_GROUP = re.compile(r"\A\((?:\?:|\?P<\w+>)?")
-_PLAIN_CLASS = re.compile(r"\[\w+\]")
-
-
-def _alternatives(pattern: str) -> Iterator[str]:
-    said = ""
-    for token in tokens_of(pattern):
-        if token == "|":
-            yield said
-            said = ""
-        else:
-            said += token
-    yield said
+def _alternatives(pattern: str) -> list[str]:
+    return ["".join(tokens) for is_bar, tokens in groupby(tokens_of(pattern), "|".__eq__) if not is_bar]
 
 
 _MARKS_OF_A_CUT = ("...", "…")
@@ -195,48 +176,29 @@ def edited_event_of(text: str) -> tuple[str, dict[str, str]] | None:
     return None
 
 
-_TOKEN = re.compile(
-    r"\\.|\[(?:\\.|\[\^?\]?|[^\]\\])*\]|.",
-    re.S,
-)
 _HALF = r"(?:\S*|(?:QueueData|TopicRouteData|DataVersion|MessageQueue|BrokerIdentityInfo|TopicConfig) ?\[.*)"
 """What may be at the cut: part of a word or of a printed object."""
 
 _SPELT = "(?P<spelt>"
 """A word that versions spell differently; no field of a cut line."""
 
-_QUANTIFIER = re.compile(r"(?:[*+?]|\{\d+(?:,\d*)?\})\??")
+_DEPTH = 5
+"""Groups stand in groups, so deep at most."""
+
+
+def _token() -> re.Pattern[str]:
+    plain, group = r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", r"(?!)"
+    for _ in range(_DEPTH):
+        group = rf"\((?:{plain}|{group}|[^()\[\\])*\)"
+    return re.compile(rf"(?:{plain}|{group}|.)(?:(?:[*+?]|\{{\d+(?:,\d*)?\}})\??)?", re.DOTALL)
+
+
+_TOKEN = _token()
 
 
 def tokens_of(pattern: str) -> list[str]:
     """Return the parts of a regular expression in sequence, each with its repetition count."""
-    found: list[str] = []
-    at = 0
-    while at < len(pattern):
-        end = _group_end(pattern, at) if pattern[at] == "(" else _plain_end(pattern, at)
-        often = _QUANTIFIER.match(pattern, end)
-        end = end if often is None else often.end()
-        found.append(pattern[at:end])
-        at = end
-    return found
-
-
-def _plain_end(pattern: str, at: int) -> int:
-    found = _TOKEN.match(pattern, at)
-    return at + 1 if found is None else found.end()
-
-
-def _group_end(pattern: str, at: int) -> int:
-    depth = 0
-    while at < len(pattern):
-        if pattern[at] in "()":
-            depth += 1 if pattern[at] == "(" else -1
-            at += 1
-            if depth == 0:
-                return at
-        else:
-            at = _plain_end(pattern, at)
-    return at
+    return _TOKEN.findall(pattern)
 
 
 @cache

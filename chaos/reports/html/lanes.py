@@ -96,8 +96,9 @@ def lanes_plot(
             _add(quads, window, y - 0.36, y + 0.4 if whole else y - 0.12)
             if window.kind == "over":
                 marks["over"].append((window.start_ms / 1000, y, window.text))
-        for mark in lane.marks:
-            marks[mark.kind].append((mark.at_ms / 1000, y + (BELOW if mark.is_below else ABOVE), mark.text))
+        for place, of in ((ABOVE, lane.marks), (BELOW, lane.marks_below)):
+            for mark in of:
+                marks[mark.kind].append((mark.start_ms / 1000, y + place, mark.text))
     shown = {  # a verdict leads to its first example
         ((place.from_ms + place.to_ms) / 2000, heights[place.lane], f"{place.check}: {place.text}"): None
         for place in places

@@ -12,9 +12,12 @@ other NameServers.
 """
 
 import math
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cache
+from itertools import pairwise
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -29,7 +32,7 @@ from ..columns import Array, Recorded
 from .found import LANE_MAX
 from .rule_stretches import bound, rules
 from .run_in_words import Names
-from .stretches import Lane, LaneMark, LaneStretch, span, thin, thin_marks
+from .stretches import Lane, LaneStretch, span, thin
 
 EQUAL = "routes_converge"
 """The check whose findings say when NameServers had to be equal."""
@@ -141,13 +144,8 @@ def _bars(
     wanted = due.get(broker, [])
     times = sorted({life.start_ms, *(t for t, _ in (*changes, *wanted) if life.start_ms < t < end_ms)})
     found: list[LaneStretch] = []
-    at = has = 0
-    topics = asked = 0
-    for start_ms, stop_ms in zip(times, [*times[1:], end_ms], strict=True):
-        while at < len(changes) and changes[at][0] <= start_ms:
-            topics, at = changes[at][1], at + 1
-        while has < len(wanted) and wanted[has][0] <= start_ms:
-            asked, has = wanted[has][1], has + 1
+    for start_ms, stop_ms in pairwise([*times, end_ms]):
+        topics, asked = _at(changes, start_ms), _at(wanted, start_ms)
         kind = "missing" if topics == 0 else "partly" if topics < asked else "held"
         if found and found[-1].kind == kind:
             start_ms = found.pop().start_ms
@@ -158,6 +156,11 @@ def _bars(
         }[kind]
         found.append(LaneStretch.said(kind, start_ms, stop_ms, says))
     return found
+
+
+def _at(changes: Sequence[Change], at_ms: float) -> int:
+    at = bisect_right(changes, at_ms, key=itemgetter(0))
+    return changes[at - 1][1] if at else 0
 
 
 def _away(lives: Sequence[Life], world: World) -> list[LaneStretch]:
@@ -205,7 +208,7 @@ def client_lanes(recorded: Recorded, world: World, start_ms: float) -> list[Lane
                 group=client.name,
                 bars=thin(stays, ACROSS),
                 windows=thin(_stays(client.name, stays, world), ACROSS),
-                marks=thin_marks(calls.get(client.name, []), MARKS_MAX),
+                marks=thin(calls.get(client.name, []), MARKS_MAX),
             )
         )
         for broker in world.of_kind("broker"):
@@ -244,12 +247,12 @@ def _use_bars(client: str, broker: str, times: Array, gap_ms: float, end_ms: flo
     return found
 
 
-def _failure_marks(client: str, broker: str, times: Array) -> list[LaneMark]:
+def _failure_marks(client: str, broker: str, times: Array) -> list[LaneStretch]:
     marks = []
     for at_ms, count in _clusters(times, MARKS_MAX):
         plural = "1 try or pull" if count == 1 else f"{count} tries and pulls"
         text = f"{plural} of {client} at {broker} failed or ended unknown, from {seconds(at_ms)} on"
-        marks.append(LaneMark(at_ms=at_ms, kind="failed", text=text, count=count))
+        marks.append(LaneStretch.mark("failed", at_ms, text, count))
     return marks
 
 
@@ -283,14 +286,14 @@ def _chosen(recorded: Recorded, world: World) -> Mapping[str, list[LaneStretch]]
     return found
 
 
-def _failed_calls(recorded: Recorded, names: Names) -> Mapping[str, list[LaneMark]]:
-    found: dict[str, list[LaneMark]] = defaultdict(list)
+def _failed_calls(recorded: Recorded, names: Names) -> Mapping[str, list[LaneStretch]]:
+    found: dict[str, list[LaneStretch]] = defaultdict(list)
     for row in recorded.notable:
         if row["event"] == "name_server_call" and row["role"] in ("producer", "consumer"):
             took = f" after {row['duration_ms']:.0f} ms" if row["duration_ms"] is not None else ""
             asked = names(row["name_server"] or "a NameServer")
             text = f"{row['node']}: call of {asked} ended {row['type']}{took} at {seconds(row['time_ms'])}"
-            found[row["node"]].append(LaneMark(at_ms=row["time_ms"], kind="failed", text=text))
+            found[row["node"]].append(LaneStretch.mark("failed", row["time_ms"], text))
     return found
 
 

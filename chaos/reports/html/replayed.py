@@ -10,7 +10,7 @@ from typing import Any
 from ...verdict import Validity, seconds
 from .canvas import Canvas, source_of
 from .lanes import ABOVE, BELOW, lanes_plot
-from .stretches import Lane, LaneMark, LaneStretch
+from .stretches import Lane, LaneStretch
 
 FILE = "replay.json"
 """In the run folder of a replay."""
@@ -90,7 +90,8 @@ def replay_plot(canvas: Canvas, document: Mapping[str, Any]) -> Any:
     joins: list[tuple[Any, ...]] = []
     for one in document["transitions"]:
         if (lane := drawn.get(lane_of(one))) is not None:
-            lane.marks = [*lane.marks, *_marks(one)]
+            here, there = _marks(one)
+            lane.marks, lane.marks_below = [*lane.marks, *here], [*lane.marks_below, *there]
             if one["found"] == "both":
                 joins.append((one["original_ms"] / 1000, one["replay_ms"] / 1000, lane.key))
     plot, heights = lanes_plot(canvas, SECTION, [*drawn.values()], LANE_PX, servers, entries=_LEGEND)
@@ -121,19 +122,15 @@ def _bars(one: Mapping[str, Any]) -> Iterable[tuple[float, float, str]]:
     return [*map(tuple, one["original"]), *map(tuple, one["replay"])]
 
 
-def _marks(one: Mapping[str, Any]) -> list[LaneMark]:
+def _marks(one: Mapping[str, Any]) -> tuple[list[LaneStretch], list[LaneStretch]]:
+    """Return the marks of a change in the original, and in the replay."""
     here, there = one["original_ms"], one["replay_ms"]
     if one["found"] == "both":
         text = f"{one['told']}: {seconds(here)} in the original, {_later(there - here)} in the replay"
-        return [
-            LaneMark(at_ms=here, kind="joined", text=text),
-            LaneMark(at_ms=there, kind="joined", text=text, is_below=True),
-        ]
+        return [LaneStretch.mark("joined", here, text)], [LaneStretch.mark("joined", there, text)]
     if one["found"] == "original":
-        text = f"{one['told']} at {seconds(here)}: only in the original"
-        return [LaneMark(at_ms=here, kind="missing", text=text)]
-    text = f"{one['told']} at {seconds(there)}: only in the replay"
-    return [LaneMark(at_ms=there, kind="extra", text=text, is_below=True)]
+        return [LaneStretch.mark("missing", here, f"{one['told']} at {seconds(here)}: only in the original")], []
+    return [], [LaneStretch.mark("extra", there, f"{one['told']} at {seconds(there)}: only in the replay")]
 
 
 def _later(apart_ms: float) -> str:

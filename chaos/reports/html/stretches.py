@@ -7,7 +7,7 @@ slice of time. The joined stretch shows the gravest stretch and the number of jo
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 
 from ...verdict import seconds
@@ -15,7 +15,8 @@ from ...verdict import seconds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneStretch:
-    """A time in which a lane has one state, `kind`; `text` describes the state in words."""
+    """A time in which a lane has one state, `kind`; `text` describes the state in words. A mark is a stretch that ends
+    when it begins; it is drawn at the same size at every zoom."""
 
     start_ms: float
     end_ms: float
@@ -30,17 +31,9 @@ class LaneStretch:
         text = f"{says} {span(start_ms, end_ms)}{tail}"
         return cls(start_ms=start_ms, end_ms=end_ms, kind=kind, text=text)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaneMark:
-    """A moment on a lane, drawn at the same size at every zoom."""
-
-    at_ms: float
-    kind: str
-    text: str
-    count: int = 1
-    is_below: bool = False
-    """Whether it is drawn below the lane's bars."""
+    @classmethod
+    def mark(cls, kind: str, at_ms: float, text: str, count: int = 1) -> LaneStretch:
+        return cls(start_ms=at_ms, end_ms=at_ms, kind=kind, text=text, count=count)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,7 +46,9 @@ class Lane:
     bars: Sequence[LaneStretch] = ()
     windows: Sequence[LaneStretch] = ()
     """The oracle's requirements, drawn below the bars."""
-    marks: Sequence[LaneMark] = ()
+    marks: Sequence[LaneStretch] = ()
+    marks_below: Sequence[LaneStretch] = ()
+    """Marks that are drawn below the bars."""
 
     @property
     def troubled(self) -> bool:
@@ -74,10 +69,10 @@ def thin(stretches: Sequence[LaneStretch], most: int) -> list[LaneStretch]:
     if len(stretches) <= most:
         return list(stretches)
     ordered = sorted(stretches, key=lambda s: s.start_ms)
-    begin_ms = ordered[0].start_ms
-    slice_ms = max((max(s.end_ms for s in ordered) - begin_ms) / max(most // 2, 1), 1e-9)
+    begin_ms, slices = ordered[0].start_ms, max(most // 2, 1)
+    slice_ms = max((max(s.end_ms for s in ordered) - begin_ms) / slices, 1e-9)
     found: list[LaneStretch] = []
-    for _, group in groupby(ordered, key=lambda s: int((s.start_ms - begin_ms) / slice_ms)):
+    for _, group in groupby(ordered, key=lambda s: min(int((s.start_ms - begin_ms) / slice_ms), slices - 1)):
         short: list[LaneStretch] = []
         for stretch in group:
             if stretch.end_ms - stretch.start_ms > slice_ms:
@@ -99,27 +94,9 @@ def _joined(parts: Sequence[LaneStretch]) -> LaneStretch:
         start_ms=parts[0].start_ms,
         end_ms=max(part.end_ms for part in parts),
         kind=kind,
-        text=f"{count} stretches too close to be told apart, the gravest: {shown.text}",
+        text=f"{count} too close to be told apart, the gravest: {shown.text}",
         count=count,
     )
-
-
-def thin_marks(marks: Sequence[LaneMark], most: int) -> list[LaneMark]:
-    """Return at most `most` marks: the gravest mark of each slice of time, with the number of marks in the slice."""
-    if len(marks) <= most:
-        return list(marks)
-    ordered = sorted(marks, key=lambda m: m.at_ms)
-    begin_ms = ordered[0].at_ms
-    slice_ms = max((ordered[-1].at_ms - begin_ms) / most, 1e-9)
-    found = []
-    for _, group in groupby(ordered, key=lambda m: min(int((m.at_ms - begin_ms) / slice_ms), most - 1)):
-        parts = list(group)
-        kind = gravest(part.kind for part in parts)
-        shown = next(part for part in parts if part.kind == kind)
-        count = sum(part.count for part in parts)
-        text = shown.text if count == shown.count else f"{shown.text} (and {count - shown.count} more here)"
-        found.append(replace(shown, text=text, count=count))
-    return found
 
 
 def span(start_ms: float, end_ms: float) -> str:

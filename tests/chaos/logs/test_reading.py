@@ -54,7 +54,7 @@ def test_every_file_says_what_became_of_its_lines(folder: Path) -> None:
         ("ns-0/otherdays/namesrv.1.log.gz", "java-server", 9, 6, 1, 2),
         ("rocketmq_client.log.3", "java-client-4.9", 2, 1, 0, 1),
     ]
-    assert logs.files[0].shapes == [(1, "frobnicated #")]
+    assert logs.files[0].shapes == {"frobnicated #": 1}
     assert logs.notes == [f"{folder}: 1 files begin with no line of RocketMQ's and are not used: notes.md"]
     assert [row.event for row in logs.rows[:6]] == [
         *("name_server_boot", "setting", "broker_registered", "broker_expired"),
@@ -64,8 +64,8 @@ def test_every_file_says_what_became_of_its_lines(folder: Path) -> None:
 
 def test_a_task_leaves_its_events_as_parquet_and_tells_the_counts(folder: Path) -> None:
     parts = planned([folder]).parts
-    ((number, told),) = _parts_read(str(folder), EVENTS, [(3, parts[0])])
-    assert (number, told["lines"], told["rows"]) == (3, 9, 6)
+    (told,) = _parts_read(str(folder), EVENTS, [(3, parts[0])])
+    assert (told.number, told.read.lines, told.rows) == (3, 9, 6)
     rows = pq.read_table(folder / "events-000003.parquet").to_pylist()
     assert {row["part"] for row in rows} == {3}
     assert dict(rows[2]["fields"]) == {"address": "10.0.0.1:10911", "ha": "10.0.0.1:10912"}

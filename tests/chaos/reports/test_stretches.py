@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nemesrv.chaos.reports.html.stretches import SEVERITY, LaneMark, LaneStretch, thin, thin_marks
+from nemesrv.chaos.reports.html.stretches import SEVERITY, LaneStretch, thin
 
 KINDS = st.sampled_from(["held", "missing", "over", "late", "partly"])
 
@@ -46,8 +46,8 @@ def test_every_violation_lies_within_one_that_is_drawn(spans: list[tuple[float, 
 
 @given(st.lists(st.tuples(st.floats(0, 1e6), KINDS), min_size=1, max_size=300), st.integers(1, 40))
 def test_marks_keep_their_number_and_the_gravest_of_each_moment(told: list[tuple[float, str]], most: int) -> None:
-    marks = [LaneMark(at_ms=at_ms, kind=kind, text=kind) for at_ms, kind in told]
-    drawn = thin_marks(marks, most)
+    marks = [LaneStretch.mark(kind, at_ms, kind) for at_ms, kind in told]
+    drawn = thin(marks, most)
     assert len(drawn) <= max(most, 1)
     assert sum(mark.count for mark in drawn) == len(marks)
     worst = max((m.kind for m in marks), key=lambda kind: SEVERITY.get(kind, 0))
