@@ -28,6 +28,7 @@ from typing import IO, Any, cast
 import zstandard
 
 from ..errors import HarnessError, ScenarioError
+from .escapes import Form, unescape
 from .skim import Skim
 from .stream import Counts, LogRow, Reader
 
@@ -40,6 +41,7 @@ LONGEST = 1 << 20
 KEPT = 64 << 10
 """Bytes kept of a longer line."""
 
+_FIRST = 8192
 _BLOCK = 1 << 20
 _BEYOND = 1 << 16
 _SNIFFED = 1 << 16
@@ -201,10 +203,18 @@ def _has_record(path: Path) -> bool:
         return False
     if _PACKAGE.search(first) and b"xception" in first:
         return True
-    reader = Reader(path.name)
-    for _ in (*reader.block(first.removeprefix(codecs.BOM_UTF8)), *reader.finished()):
+    return _understood(first.removeprefix(codecs.BOM_UTF8)) > 0 or _escapes_in(first) is not None
+
+
+def _understood(data: bytes) -> int:
+    reader = Reader("")
+    for _ in (*reader.block(data), *reader.finished()):
         pass
-    return reader.counts.understood > 0
+    return reader.counts.understood
+
+
+def _escapes_in(first: bytes) -> Form | None:
+    return unescape(first[: first.rfind(b"\n") + 1] or first, _understood)
 
 
 def _parts(name: str, path: Path, plan: Plan) -> Iterator[Part]:
@@ -232,7 +242,8 @@ def _ranges(name: str, path: Path, size: int) -> Iterator[Part]:
         yield Part(name, str(path.absolute()), "", 0, end, size)
         return
     with path.open("rb") as file:
-        if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        first = file.read(_FIRST)
+        if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or _escapes_in(first) is not None:
             yield Part(name, str(path.absolute()), "", 0, None, size)
             return
     for start in range(0, size, RANGE):
@@ -300,7 +311,7 @@ def _blocks_in(part: Part, file: IO[bytes], notes: list[str]) -> Iterator[tuple[
         if part.end is None or file.tell() < part.end:  # else one line goes over the whole range
             yield from _blocks(file, b"", None if part.end is None else part.end - file.tell())
         return
-    first = file.read(8192 if part.end is None else min(8192, part.end))
+    first = file.read(_FIRST if part.end is None else min(_FIRST, part.end))
     left = None if part.end is None else part.end - len(first)
     marked = first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     if (encoding := "utf-16" if marked else _wide(first)) is not None:
@@ -312,7 +323,8 @@ def _blocks_in(part: Part, file: IO[bytes], notes: list[str]) -> Iterator[tuple[
     first = first.removeprefix(codecs.BOM_UTF8)
     if _FRAME.match(first) is not None and b"\n" not in first:
         file, first, left = cast(IO[bytes], _Framed(_Joined(first, file))), b"", None
-    yield from _blocks(file, first, left)
+    undone = _escapes_in(first) or bytes
+    yield from ((undone(block), is_cut) for block, is_cut in _blocks(file, first, left))
 
 
 def _wide(first: bytes) -> str | None:
