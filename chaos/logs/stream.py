@@ -41,7 +41,6 @@ from .wrappings import (
     fields_of,
     holds_record,
     json_object,
-    member,
     records_in,
     stream_of,
     utc_ms,
@@ -144,7 +143,7 @@ _SEVERAL = ("},", "}]", "]}", "'),", "\\n", "<br", "</")
 """Each line with several records has one of these."""
 _IS_NUMBER = re.compile(r"\d+[.)]?")
 _MARKS = ("{", "}", "[", "]", '"', "'", "`")
-"""Marks that no stack trace or message contains; they belong to JSON or a page around the log."""
+"""Marks with which no line of a stack trace or message begins; they belong to JSON or a page around the log."""
 _STAMPED = re.compile(r"[ \t]+(?:\d{1,7}[.:|)]?[ \t]+)?(?=(?:\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d[ ,.])")
 """A prefix before a record, for layouts whose lines begin with a stamp."""
 _DIGITS = re.compile(r"\d+")
@@ -238,7 +237,7 @@ class Reader:
                 line = line[:-1]
             prefix, outer_ms = None, None
             if line[:1] in " \t" and (line[:4] == "\tat " or not (line := _not_indented(line))[:1].isdigit()):
-                if self._heads.are_indented or (not pending and holds_record(line)):
+                if self._heads.are_indented or holds_record(line):
                     self._heads.are_indented, line = True, line.lstrip(" \t")
                 elif not self._prefixes:
                     counts.continued += 1
@@ -290,7 +289,7 @@ class Reader:
             self._room[prefix] = MORE_MAX
         if (room := self._room[prefix]) < 0:
             return False
-        if line.lstrip(" \t")[:1] not in _MARKS:
+        if (text := line.strip(" \t"))[:1] not in _MARKS and not text.isdigit():
             kept.append(line)
             self._room[prefix] = room - len(line)
         return True
@@ -593,7 +592,7 @@ def _not_indented(line: str) -> str:
     first = line.lstrip(" \t")[:1]
     if first.isdigit() and (found := _STAMPED.match(line)) is not None:
         return line[found.end() :]
-    return member(line) or line
+    return line
 
 
 _EXCEPTION_LINE = re.compile(

@@ -75,22 +75,6 @@ def json_object(line: str) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-_MEMBER = re.compile(
-    r"""\s*(?:"[^"]{1,100}":\s*)?"(?P<text>(?:\\.|[^"\\])*)"[\s,\]}]*"""
-    r"""|\s*'(?P<single>(?:\\.|[^'\\])*)'[\s,\])]*"""
-    r"""|(?: +|- +)[\w.-]{1,100}: +(?:"(?P<said>(?:\\.|[^"\\])*)"|'(?P<yaml>(?:''|[^'])*)'|(?P<bare>\d.*))"""
-)
-
-
-def member(line: str) -> str | None:
-    """Return the log record in a line of pretty-printed JSON or YAML, like ` "message": "2024-05-20 …",`."""
-    if not _may_hold(line) or (found := _MEMBER.fullmatch(line)) is None:
-        return None
-    text = found["bare"] or _said(found["single"] or found["yaml"] or "", "'")
-    text = (text or _unquoted(found["text"] or found["said"] or "")).partition("\n")[0]
-    return text if holds_record(text) else None
-
-
 def records_in(line: str) -> list[str]:
     """Return the texts of all log records in a line that has several: in quotes, or with line ends written as text."""
     begins = [at for at in _may_begin(line, len(line)) if _begins_record(line[at:])]
