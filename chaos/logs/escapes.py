@@ -7,7 +7,7 @@ terminals and dumps. A form of escape is taken if more lines are understood with
 2024-05-20 14:20:00 INFO main - new topic^M$      control characters by a letter, as `cat -A` shows them
 2024-05-20 14:20:00 WARN main - …#012#011at …     control characters by their octal code, as rsyslog writes them
 LogEvent(line=2024-05-20 14:20:00 INFO …, n=1)    what ends every line
-{"data": "MjAyNC0wNS0yMCAxNDoyMDowMCBJTkZP…"}     base64
+{"data": "MjAyNC0wNS0yMCAxNDoyMDowMCBJTkZP…"}     base64, or hex digits
 """
 
 import base64
@@ -30,7 +30,8 @@ _SHOWN = re.compile(rb"(?P<high>M-)?\^(?P<letter>[@-_?])|M-(?P<as_it_is>.)")
 _HEX_CODE, _OCTAL_CODE = rb"([0-9A-F]{2})", rb"([0-3][0-7]{2})"
 _CONTROL = re.compile(rb"[#\\](0(?:1[0-7]|33))(?!\d)")
 _MARK = re.compile(rb"\\(?=[^\w\s\\\"']| )")
-_BASE64 = re.compile(rb"MjA[xy][A-Za-z0-9+/]{24,}={0,2}")  # how 201x and 202x begin
+_CODED = re.compile(rb"MjA[xy][A-Za-z0-9+/]{24,}={0,2}|(?:0x|\\x)?(?P<hex>32303[12](?:[0-9A-Fa-f]{2}){20,})")
+"""Base64 and hex digits of texts that begin with a year: 201x, 202x."""
 _TWICE = re.compile(rb".\x08")  # bold, as a printer makes it
 _FEW = 3
 
@@ -62,7 +63,7 @@ def _forms(first: bytes) -> Iterator[Form]:
     yield lambda data: _CONTROL.sub(lambda found: _character(int(found[1], 8)), data)
     yield lambda data: html.unescape(data.decode(errors="surrogateescape")).encode(errors="surrogateescape")
     yield lambda data: _MARK.sub(b"", data)
-    yield lambda data: _BASE64.sub(_decoded, data)
+    yield lambda data: _CODED.sub(_decoded, data)
 
 
 def _end_of(lines: Sequence[bytes]) -> bytes:
@@ -103,5 +104,5 @@ def _shown(found: re.Match[bytes]) -> bytes:
 
 def _decoded(found: re.Match[bytes]) -> bytes:
     """As in JSON, in which most of it stands."""
-    text = base64.b64decode(found[0] + b"==").decode(errors="replace").rstrip()
-    return json.dumps(text, ensure_ascii=False)[1:-1].encode()
+    text = bytes.fromhex(found["hex"].decode()) if found["hex"] else base64.b64decode(found[0] + b"==")
+    return json.dumps(text.decode(errors="replace").rstrip(), ensure_ascii=False)[1:-1].encode()

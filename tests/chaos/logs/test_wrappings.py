@@ -295,6 +295,9 @@ DAMAGES: dict[str, Callable[[list[str]], bytes]] = {
     "base64": lambda lines: "\n".join(
         json.dumps({"data": base64.b64encode(line.encode()).decode()}) for line in lines
     ).encode(),
+    "bytes-of-a-table": lambda lines: "\n".join(
+        f"{at} | \\x{line.encode().hex()}" for at, line in enumerate(lines)
+    ).encode(),
     "bold": lambda lines: re.sub(r"(\w)", "\\1\b\\1", "\n".join(lines)).encode(),
     "dashes-of-a-letter": lambda lines: "\n".join(lines).replace(" - ", " – ").encode(),
     "rows-of-an-insert": lambda lines: (
