@@ -29,6 +29,7 @@ from typing import IO, Any, cast
 import zstandard
 
 from ..errors import HarnessError, ScenarioError
+from .escapes import Form, unescape
 from .skim import Skim
 from .stream import FileRead, LogRow, Reader
 
@@ -195,10 +196,18 @@ def _has_record(path: Path) -> bool:
         return False
     if _PACKAGE.search(first) and b"xception" in first:
         return True
-    reader = Reader(path.name)
-    for _ in (*reader.block(first.removeprefix(codecs.BOM_UTF8)), *reader.finished()):
+    return _understood(first.removeprefix(codecs.BOM_UTF8)) > 0 or _escapes_in(first) is not None
+
+
+def _understood(data: bytes) -> int:
+    reader = Reader("")
+    for _ in (*reader.block(data), *reader.finished()):
         pass
-    return reader.counts.understood > 0
+    return reader.counts.understood
+
+
+def _escapes_in(first: bytes) -> Form | None:
+    return unescape(first[: first.rfind(b"\n") + 1] or first, _understood)
 
 
 def _parts(name: str, path: Path, plan: Plan) -> Iterator[Part]:
@@ -226,7 +235,8 @@ def _ranges(name: str, path: Path, size: int) -> Iterator[Part]:
         yield Part(name, str(path.absolute()), "", 0, end, size)
         return
     with path.open("rb") as file:
-        if file.read(2) in _UTF_16:
+        first = file.read(_PEEKED)
+        if first.startswith(_UTF_16) or _escapes_in(first) is not None:
             yield Part(name, str(path.absolute()), "", 0, None, size)
             return
     for start in range(0, size, RANGE):
@@ -303,7 +313,9 @@ def _blocks_in(part: Part, file: io.BufferedReader, notes: list[str]) -> Iterato
     elif _FRAME.match(first) is not None and b"\n" not in first:
         yield from ((lines, False) for lines in _framed(file))
         return
-    yield from _blocks(file, None if part.end is None else part.end - file.tell())
+    undone = _escapes_in(first.removeprefix(codecs.BOM_UTF8)) or bytes
+    of_file = _blocks(file, None if part.end is None else part.end - file.tell())
+    yield from ((undone(block), is_cut) for block, is_cut in of_file)
 
 
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)

@@ -76,11 +76,11 @@ _HOST_STAMP = re.compile(
     r"(?:(?P<stamp>\d{4}[-/.]\d\d[-/.]\d\d[ T]+\d\d:\d\d:\d\d)|(?P<clock>\d\d:\d\d:\d\d))"
     r"(?P<digits>[.,:]\d{1,9})? ?(?P<zone>Z|[+-]\d\d:?\d\d|UTC|GMT)?\]?"
 )
-_AT = r"(?:\((?:\w+\.java:)?\d+\)|:\d+)?"
+_AT = r"(?:\((?:\w+\.java:)?\d+\)|[:-]\d+)?"
 """The source line, which a pattern with %L writes."""
 _PIECE = re.compile(
     r"[ \t]*(?:"
-    r"\[(?P<bracket>(?!mq:|MQPush|WATERMARK|[A-Z]+_[A-Z_]+\])[^\]]{0,200})\]"
+    r"(?:\[|\{(?=[\w.-]{1,100}\}))(?P<bracket>(?!mq:|MQPush|WATERMARK|[A-Z]+_[A-Z_]+\])[^\]}]{0,200})[\]}]"
     r"|(?P<level>TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL)(?=[\s|:\]-])"
     r"|(?P<number>\d+)(?=[ \t]+(?:---|\[))"
     r"|(?P<rule>---|\|)"

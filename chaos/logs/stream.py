@@ -36,12 +36,11 @@ from .layouts import (
 from .shapes import COUNTED, QUIET, edited_event_of, event_of, go_event_of, setting_of
 from .wrappings import (
     OUTER,
+    TYPED,
     Heads,
     fields_of,
     holds_record,
     json_object,
-    member,
-    plain,
     records_in,
     stream_of,
     utc_ms,
@@ -159,14 +158,13 @@ _PREFIX = re.compile(
     r"(?P<number>\A\d+(?=[:-])|:\d+(?=:)|-\d+(?=-))?(?:\s*[|:]\s*|-|\s+)" + _BEGINS
 )
 """`ns1: `, `ns-0: `, `ns-0 | `, `[pod/ns-0/main] `, grep's `namesrv.log:12:` and `namesrv.log-12-`."""
-_SEVERAL = ("},", "}]", "]}", "\\n", "<br", "</")
+_SEVERAL = ("},", "}]", "]}", "'),", "\\n", "<br", "</")
 """Each line with several records has one of these."""
 _IS_NUMBER = re.compile(r"\d+[.)]?")
 _MARKS = ("{", "}", "[", "]", '"', "'", "`")
-"""Marks that no stack trace or message contains; they belong to JSON or a page around the log."""
+"""Marks with which no line of a stack trace or message begins; they belong to JSON or a page around the log."""
 _STAMPED = re.compile(r"[ \t]+(?:\d{1,7}[.:|)]?[ \t]+)?(?=(?:\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d[ ,.])")
 """A prefix before a record, for layouts whose lines begin with a stamp."""
-_SYSLOG = re.compile(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?P<host>\S+) [\w./-]+(?:\[\d+\])?: ")
 _DIGITS = re.compile(r"\d+")
 _NAMES = re.compile(r"\b[0-9a-fA-F]{8,}\b")
 
@@ -258,7 +256,7 @@ class Reader:
                 line = line[:-1]
             prefix, outer_ms = None, None
             if line[:1] in " \t" and (line[:4] == "\tat " or not (line := _not_indented(line))[:1].isdigit()):
-                if self._heads.are_indented or (not pending and holds_record(line)):
+                if self._heads.are_indented or holds_record(line):
                     self._heads.are_indented, line = True, line.lstrip(" \t")
                 elif not self._prefixes:
                     counts.continued += 1
@@ -310,7 +308,7 @@ class Reader:
             self._room[prefix] = MORE_MAX
         if (room := self._room[prefix]) < 0:
             return False
-        if line.lstrip(" \t")[:1] not in _MARKS:
+        if (text := line.strip(" \t"))[:1] not in _MARKS and not text.isdigit():
             kept.append(line)
             self._room[prefix] = room - len(line)
         return True
@@ -340,7 +338,7 @@ class Reader:
         if "\x1b" in line or line[:1] == "\ufeff":
             line = SCREEN_CODES.sub("", line.removeprefix("\ufeff"))
         if not line.isascii():
-            line = line.replace("\xa0", " ").lstrip("\u200b")
+            line = line.translate(TYPED)
         if "\0" in line:
             line = line.replace("\0", "")
         if line[:2] == "| " and line.rstrip()[-2:] == " |":
@@ -349,8 +347,6 @@ class Reader:
             if line.startswith(before):
                 prefix, line = name or None, line[len(before) :]
                 break
-        if line[:1].isupper() and (found := _SYSLOG.match(line)) is not None:
-            prefix, line = found["host"], line[found.end() :]
         line = _not_indented(line)
         if not line or line[0] in " \t" or line.startswith(("Caused by: ", "at ", "... ", "```")):
             return None, prefix, outer_ms, line
@@ -434,7 +430,9 @@ class Reader:
             fields = dict(fields_of(told))
             text = fields.get(self._text_field or "")
             if text is None:
-                self._text_field = next((path for path, said in fields.items() if holds_record(plain(said))), None)
+                self._text_field = next(
+                    (path for path, said in fields.items() if holds_record(SCREEN_CODES.sub("", said))), None
+                )
                 text = None if self._text_field is None else fields[self._text_field]
         if text is None:
             if (found := as_json(told)) is None:
@@ -526,7 +524,7 @@ class Reader:
             event, fields = _joined(head.text, more) if more and exception is None else _NONE
             if event is not None:
                 more = None
-            elif (cut := edited_event_of(plain(head.text))) is not None:
+            elif (cut := edited_event_of(head.text)) is not None:
                 event, fields = cut
             elif exception is not None and "rocketmq" in exception["class"]:
                 event, fields = _EXCEPTION, {"text": head.text[:200]}
@@ -613,7 +611,7 @@ def _not_indented(line: str) -> str:
     first = line.lstrip(" \t")[:1]
     if first.isdigit() and (found := _STAMPED.match(line)) is not None:
         return line[found.end() :]
-    return member(line) or line
+    return line
 
 
 _EXCEPTION_LINE = re.compile(

@@ -7,14 +7,14 @@ ESC[36mns-1 |ESC[0m 2024-05-20 14:20:00 INFO main - …                  colours
 2024-05-20 … - the channel&#91;10.0.0.1:40122]                         HTML's character references
 """
 
-import html
 import json
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
-from .layouts import SCREEN_CODES, client_5, client_49, cpp, second_of, server
+from .layouts import client_5, client_49, cpp, second_of, server
 
 OUTER = re.compile(
     r"(?P<stamp>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?P<digits>\.\d{1,9})?(?P<zone>Z|[+-]\d\d:\d\d) "
@@ -34,8 +34,6 @@ _STAMPS = re.compile(
 )
 _WORD = re.compile(r"(?<![\w.-])[A-Za-z][\w./-]*(?![\w./=-])(?! ?[:=] ?\")")
 _QUOTED = {'"': re.compile(r'(?P<text>(?:\\.|""|[^"\\])*)"'), "'": re.compile(r"(?P<text>(?:\\.|''|[^'\\])*)'")}
-_FRAMES = frozenset("│║┃|")
-"""What a screen draws on both sides of a line."""
 _ENDS = re.compile(r"(?:\\r)?\\n|<br ?/?>|</\w+>")
 """Line ends that somebody wrote as text, or a page as tags."""
 _NUMBERS = re.compile(r"\d+")
@@ -44,11 +42,17 @@ _OF_A_STREAM = re.compile(
 )
 
 
-def plain(text: str) -> str:
-    """Return the text without colours, and with HTML's character references resolved."""
-    if "\x1b" in text:
-        text = SCREEN_CODES.sub("", text)
-    return html.unescape(text) if "&" in text and ";" in text else text
+class _Typed(dict[int, int | str | None]):
+    """Characters as a keyboard has them, in place of a page's or a word processor's; invisible ones are left out."""
+
+    _BY_KIND: ClassVar = {"Zs": " ", "Pd": "-", "Cf": None, "Pi": '"', "Pf": '"'}
+
+    def __missing__(self, code: int) -> int | str | None:
+        self[code] = said = self._BY_KIND.get(unicodedata.category(chr(code)), code)
+        return said
+
+
+TYPED = _Typed()
 
 
 def holds_record(text: str) -> bool:
@@ -71,38 +75,19 @@ def json_object(line: str) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-_MEMBER = re.compile(
-    r"""\s*(?:"[^"]{1,100}":\s*)?"(?P<text>(?:\\.|[^"\\])*)"[\s,\]}]*"""
-    r"""|\s*'(?P<single>(?:\\.|[^'\\])*)'[\s,\])]*"""
-    r"""|(?: +|- +)[\w.-]{1,100}: +(?:"(?P<said>(?:\\.|[^"\\])*)"|'(?P<yaml>(?:''|[^'])*)'|(?P<bare>\d.*))"""
-)
-
-
-def member(line: str) -> str | None:
-    """Return the log record in a line of pretty-printed JSON or YAML, like ` "message": "2024-05-20 …",`."""
-    if not _may_hold(line) or (found := _MEMBER.fullmatch(line)) is None:
-        return None
-    text = found["bare"] or _said(found["single"] or found["yaml"] or "", "'")
-    text = (text or _unquoted(found["text"] or found["said"] or "")).partition("\n")[0]
-    return text if holds_record(text) else None
-
-
 def records_in(line: str) -> list[str]:
-    """Return the texts of all log records in a line that has several: in JSON, or with line ends written as text."""
-    is_small = line[0] == "{" and (line.count("}") < 2 or line.count(":") < 6)
-    if is_small or len(_MAY_BEGIN.findall(line)) < 2:
+    """Return the texts of all log records in a line that has several: in quotes, or with line ends written as text."""
+    begins = [at for at in _may_begin(line, len(line)) if _begins_record(line[at:])]
+    if len(begins) < 2:
         return []
-    try:
-        found = json.loads(line.strip().rstrip(","))
-        texts = [plain(said) for _, said in fields_of({"": found}) if holds_record(plain(said))]
-    except ValueError:
-        texts = [text for text in _ENDS.split(line) if text.strip()]
-        if len(hold := [at for at, text in enumerate(texts) if holds_record(text)]) < 2:
-            return []
-        first = texts[hold[0]]
-        begins = next(at for at in _may_begin(first) if _begins_record(first[at:]))
-        return [first[begins:], *texts[hold[0] + 1 :]]
+    texts = [_said(found["text"], line[at - 1]) for at in begins if (found := _quoted(line, at)) is not None]
+    if len(texts) < len(begins):
+        texts = [text for text in _ENDS.split(line[begins[0] :]) if text.strip()]
     return texts if len(texts) > 1 else []
+
+
+def _quoted(line: str, at: int) -> re.Match[str] | None:
+    return None if at == 0 or (quote := _QUOTED.get(line[at - 1])) is None else quote.match(line, at)
 
 
 def fields_of(found: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
@@ -160,8 +145,6 @@ class Heads:
             rest = rest.partition("</")[0]
         elif head[-1] in _QUOTED and (quoted := _QUOTED[head[-1]].match(rest)) is not None:
             rest = _said(quoted["text"], head[-1])
-        elif (frame := head.rstrip()[-1:]) in _FRAMES:
-            rest = rest.rstrip().removesuffix(frame).rstrip()
         return "/".join(_WORD.findall(_STAMPS.sub(" ", head))) or None, _stamp_in(head), rest
 
 
@@ -184,8 +167,8 @@ def _may_hold(line: str) -> bool:
     return line.count("-") >= 2 and line.count(":") >= 2
 
 
-def _may_begin(line: str) -> Iterator[int]:
-    return (found.start() for found in _MAY_BEGIN.finditer(line, 0, _HEAD_MAX + 40))
+def _may_begin(line: str, most: int = _HEAD_MAX + 40) -> Iterator[int]:
+    return (found.start() for found in _MAY_BEGIN.finditer(line, 0, most))
 
 
 def _stamp_in(head: str) -> int | None:

@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 from ...chaos.logs.files import blocks_of, planned
 from ...chaos.logs.shapes import event_of
 from ...chaos.logs.skim import Silent
-from .words import TROUBLE, in_words, is_ours
+from .words import TROUBLE, TROUBLED, in_words, is_ours
 
 SHOWN = 300
 """Most characters of a line that are shown."""
@@ -215,6 +215,9 @@ class Hearing:
                 head = _above(lines, at) if at else self._before
                 raw = lines[at].rstrip(b"\r"), head, b"\n".join(_trace(lines, at + 1))
                 text, above, trace = (each.decode("utf-8", "replace") for each in raw)
+                if _FRAME.search(lines[at]) and not _is_of_an_exception(lines, at):
+                    texts.looked += 1
+                    continue
                 if at + 1 < len(lines) and _IS_WRAPPED.search(text) and not _STAMP.search(lines[at + 1]):
                     text = f"{text.rstrip()} {lines[at + 1].decode('utf-8', 'replace').strip()}"
                 number, told = texts.lines + at + 1, False
@@ -306,6 +309,22 @@ def _above(lines: Sequence[bytes], at: int) -> bytes:
     return b"\n".join(lines[first:at])
 
 
+_FRAME = re.compile(rb"^\s*at |\([\w$]+\.(?:java|scala|kt)(?::-?\d+)?\)")
+
+
+_MESSAGE_LINES = 3
+"""Most lines of an exception's message behind its first."""
+
+
+def _is_of_an_exception(lines: Sequence[bytes], at: int) -> bool:
+    """Whether lines of trouble stand above the stack with this frame. A dump of threads has stacks, too."""
+    first = at
+    while first and (_FRAME.search(lines[first]) or not lines[first].strip()):
+        first -= 1
+    above = (*lines[max(0, first - _MESSAGE_LINES) : first + 1], lines[at])
+    return not first or any(TROUBLED.search(line.decode("utf-8", "replace")) for line in above)
+
+
 def _trace(lines: Sequence[bytes], from_: int) -> Iterator[bytes]:
     written = (line for line in islice(lines, from_, from_ + 2 * _TRACE_LINES) if line.strip())
     for line in islice(written, _TRACE_LINES):
@@ -335,6 +354,8 @@ def _looked_at(cause: str, weight: float, fields: Mapping[str, str], around: str
         is_request = int(length) < LIKE_THE_LIMIT * int(fields["limit"])
         is_known = length in CAUSES[cause].protocols
         return ("request-too-large" if is_request else cause), weight - (not is_known and not is_request) * 1.5, length
+    if "beyond" in fields:
+        return cause if int(fields["beyond"]) > int(fields["last"]) else "", weight, ""
     if {"seconds", "milliseconds"} & fields.keys():
         seconds = float(fields.get("seconds", 0)) + float(fields.get("milliseconds", 0)) / 1000
         return (cause if seconds >= STOOD_S else ""), weight if seconds >= LONG_S else weight - 2.0, f"{seconds:.1f}"

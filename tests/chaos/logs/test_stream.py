@@ -102,7 +102,7 @@ def test_topics_that_had_no_row_are_one_and_one_that_had_is_told() -> None:
         ("2026-11-20T12:17:34.500000000Z stdout F ", None, 500),
         ("2026-11-20T20:17:34.5+08:00 ", None, 500),
         ("ns1 | 2026-11-20T12:17:34.500000000Z ", "ns1", 500),
-        ("Nov 20 12:17:34 host-1 rocketmq[4711]: ", "host-1", None),
+        ("Nov 20 12:17:34 host-1 rocketmq[4711]: ", "host-1/rocketmq", None),
     ],
 )
 def test_what_a_tool_put_before_a_line_is_taken_off_and_kept(

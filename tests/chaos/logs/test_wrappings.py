@@ -1,11 +1,15 @@
 """A log in a collector's wrapping gives the events of the bare log, whatever the collector is called."""
 
+import base64
 import json
+import quopri
+import re
 import textwrap
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from pprint import pformat
+from urllib.parse import quote, quote_plus
 
 import pytest
 
@@ -252,6 +256,10 @@ def _cut(line: str, width: int) -> list[str]:
     return [line[at : at + width] for at in range(0, len(line), width)]
 
 
+def _coded(text: str, code: str) -> str:
+    return re.sub(r"[^\w\n]", lambda found: code.format(ord(found[0])), text)
+
+
 DAMAGES: dict[str, Callable[[list[str]], bytes]] = {
     "wrapped": lambda lines: "\n".join(piece for line in lines for piece in _cut(line, 80)).encode(),
     "wrapped-at-words": lambda lines: "\n".join(
@@ -273,6 +281,28 @@ DAMAGES: dict[str, Callable[[list[str]], bytes]] = {
     ).encode(),
     "json-of-all": lambda lines: json.dumps([{"message": line, "n": 1} for line in lines]).encode(),
     "a-page": lambda lines: "\n".join(["Here it is:", "```log", *lines, "```"]).encode(),
+    "a-mail": lambda lines: quopri.encodestring("\n".join([*lines, ""]).encode()),
+    "percents": lambda lines: "\n".join(map(quote, lines)).encode(),
+    "percents-twice": lambda lines: quote("\n".join(map(quote, lines)), safe="\n").encode(),
+    "a-form": lambda lines: "\n".join(map(quote_plus, lines)).encode(),
+    "hex": lambda lines: _coded("\n".join(lines), "\\x{:02x}").encode(),
+    "octal": lambda lines: _coded("\n".join(lines), "\\{:03o}").encode(),
+    "names-in-xml": lambda lines: _coded("\n".join(lines), "_x{:04X}_").encode(),
+    "references": lambda lines: _coded("\n".join(lines), "&#{:d};").encode(),
+    "shown-by-cat": lambda lines: "\n".join(f"{line}^M$" for line in [*lines, ""]).encode(),
+    "marks": lambda lines: re.sub(r"([\[\]{}_ -])", r"\\\1", "\n".join(lines)).encode(),
+    "ends-alike": lambda lines: "\n".join(f"LogEvent(line={line}, host=mq-1)" for line in lines).encode(),
+    "base64": lambda lines: "\n".join(
+        json.dumps({"data": base64.b64encode(line.encode()).decode()}) for line in lines
+    ).encode(),
+    "bytes-of-a-table": lambda lines: "\n".join(
+        f"{at} | \\x{line.encode().hex()}" for at, line in enumerate(lines)
+    ).encode(),
+    "bold": lambda lines: re.sub(r"(\w)", "\\1\b\\1", "\n".join(lines)).encode(),
+    "dashes-of-a-letter": lambda lines: "\n".join(lines).replace(" - ", " – ").encode(),
+    "rows-of-an-insert": lambda lines: (
+        "INSERT INTO logs VALUES " + ",".join(f"(7, '{line.replace(chr(39), chr(39) * 2)}')" for line in lines) + ";"
+    ).encode(),
 }
 
 
