@@ -19,7 +19,7 @@ from pathlib import Path
 from platform import python_version
 from typing import Any
 
-from rich.console import RenderableType
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -29,7 +29,7 @@ from ..chaos.fronts.observed import Asked, Behaved, Happened, Observation
 from ..chaos.judging import EXIT_STATUS
 from ..chaos.oracle.intervals import grouped
 from ..chaos.reports.ci import SIGN, cell, junit
-from ..chaos.reports.terminal import STYLE, paragraphs, standard_output
+from ..chaos.reports.terminal import STYLE, print_fitting, standard_output
 from ..chaos.verdict import Example, Validity, Verdict, worst
 from ..remoting.node.network import Address
 from .rule_verdicts import RuleVerdict
@@ -40,9 +40,10 @@ from .situations import Watched
 from .trial import Trial
 
 PIPE_COLUMNS = 120
-NARROW = 72
 MEASURED = "measured"
 """Instead of a verdict where there was no profile."""
+PROGRAM = "program"
+"""The column of rules that judge a program with several clients as a whole."""
 NAME = "conform"
 ALIKE_MAX = 1_000
 """A client at work has fewer (700 sends within 180 s); one that redials without a pause has 275,000."""
@@ -310,16 +311,17 @@ def table(result: ConformResult) -> Table:
     said_ = f"{result.said} (the profile expects nothing of these rules)" if nothing else result.said
     rows = Table(title=Text(f"{result.client}{against}: {said_}"), title_justify="left", pad_edge=False)
     rows.add_column("rule", no_wrap=True)
-    clients = next(([*found.clients] for found in result.rules if found.clients), [])
-    for name in clients or ["measured"]:
+    several = any(found.clients for found in result.decided)
+    of = [found.clients or {PROGRAM if several else MEASURED: found} for found in result.decided]
+    columns = dict.fromkeys(name for told in of for name in told)
+    for name in columns:
         rows.add_column(name)
     rows.add_column("n", justify="right", no_wrap=True)
     rows.add_column("expected")
     rows.add_column("verdict", no_wrap=True)
-    for found in result.decided:
+    for found, told in zip(result.decided, of, strict=True):
         style = "bold" if found.verdict is Validity.INVALID else ""
-        measured = [Text(_with_why(each), style=style) for each in found.clients.values()]
-        measured = measured or [Text(_with_why(found), style=style), *[Text("")] * (len(clients) - 1)]
+        measured = [Text(_with_why(told[name]) if name in told else "", style=style) for name in columns]
         expected = Text(expected_text(found))
         rows.add_row(found.rule.name, *measured, f"{found.measured.count:,}", expected, verdict_text(found))
     return rows
@@ -359,12 +361,11 @@ def _below(result: ConformResult) -> list[Text]:
 
 
 def print_table(result: ConformResult) -> None:
-    """Print the table of rules in the terminal's width; a pipe gets the width in COLUMNS, or 120 columns."""
-    console = standard_output(PIPE_COLUMNS, highlight=False)
-    console.print(*shown(result, console.width), sep="\n")
+    """Print the table of rules and the notes in the terminal's width; a pipe gets the width in COLUMNS, or 120
+    columns."""
+    show(result, standard_output(PIPE_COLUMNS, highlight=False))
 
 
-def shown(result: ConformResult, columns: int) -> Iterator[RenderableType]:
-    """Yield the table of rules (in a narrow terminal, a paragraph per rule), then the notes."""
-    yield paragraphs(table(result)) if columns < NARROW else table(result)
-    yield from _below(result)
+def show(result: ConformResult, console: Console) -> None:
+    print_fitting(console, table(result))
+    console.print(*_below(result), sep="\n")

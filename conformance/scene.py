@@ -31,6 +31,7 @@ from .situations import (
     SituationStep,
     Target,
     Watched,
+    slowest_answer_ms,
 )
 from .stand import ADDRESS_SERVER, GROUP, TOPIC, Stand
 from .subject import Instructions, Program, Subject, within
@@ -270,6 +271,7 @@ class Scene:
     def _found(self, seat: Seat, lateness: LoopLateness) -> WatchedProcess:
         subject, dials = seat.subject, seat.dials
         ended_ms = subject.ended_ms or seat.stopping_ms
+        seen = sorted((_of(each, subject.process) for each in seat.seen), key=lambda one: one.at_ms)
         watched = Watched(
             situation=self._situation.name,
             number=seat.number,
@@ -284,8 +286,8 @@ class Scene:
             ended_ms=ended_ms,
             ended=seat.ended,
             dials_unseen=dials.why_unseen or (f"{dials.lost} were not told in time" if dials.lost else None),
-            late_ms=lateness.worst_ms(subject.began_ms, ended_ms),
-            seen=tuple(sorted((_of(each, subject.process) for each in seat.seen), key=lambda seen: seen.at_ms)),
+            late_ms=max(lateness.worst_ms(subject.began_ms, ended_ms), slowest_answer_ms(seen)),
+            seen=tuple(seen),
         )
         return WatchedProcess(watched=watched, last_lines=subject.last_lines, memory=seat.memory)
 

@@ -11,7 +11,7 @@ is executed at `at_s`, or after the poll that follows (`after_poll`). Most situa
 because every known client polls its routes each 30 s.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, TypeVar
@@ -27,7 +27,7 @@ from ..chaos.fronts.behaviour import (
     SILENT,
     Behaviour,
 )
-from ..chaos.fronts.observed import Answered, Asked, Observation
+from ..chaos.fronts.observed import Answered, Asked, Behaved, Observation
 from ..chaos.fronts.rows import SENDS
 from ..chaos.oracle.choosing.labels import Label
 
@@ -270,6 +270,23 @@ class RouteAnswers:
         return None
 
 
+def slowest_answer_ms(seen: Iterable[Observation]) -> float:
+    """Return how long the slowest look-up waited for its answer, without the delay of its front. An answer passes the
+    event loop several times, so it can be later than the loop ever was."""
+    asked_ms: dict[tuple[int, int], float] = {}
+    delay_ms: dict[str, float] = {}
+    slowest_ms = 0.0
+    for one in seen:
+        if isinstance(one, Behaved):
+            delay_ms[one.front] = one.behaviour.delay_ms
+        elif isinstance(one, Asked) and one.code == GET_ROUTEINFO:
+            asked_ms[one.connection, one.opaque] = one.at_ms
+        elif isinstance(one, Answered) and (one.connection, one.opaque) in asked_ms:
+            waited_ms = one.at_ms - asked_ms.pop((one.connection, one.opaque))
+            slowest_ms = max(slowest_ms, waited_ms - delay_ms.get(one.front, 0.0))
+    return slowest_ms
+
+
 Seen = TypeVar("Seen", bound=Observation)
 
 
@@ -296,7 +313,8 @@ class Watched:
     dials_unseen: str | None
     """Why `seen` has no connects; None if `seen` has connects."""
     late_ms: float = 0.0
-    """Largest lateness of nemesrv's event loop: events may have been earlier by up to this time."""
+    """Largest lateness of nemesrv's event loop, or of an answer to a look-up: events may have been earlier by up to
+    this time."""
     label: Label | None = None
     """The client's way of choosing NameServers, by all observations; None if not determined."""
     unclear: str = ""

@@ -39,9 +39,18 @@ HOLD_MS = 20_000.0
 LOOK_UP = "name_server_call"
 
 
-def bound(world: World, client: str, operation: str, moment: Moment, *, routed: bool = True) -> Window:
+def bound(
+    world: World,
+    client: str,
+    operation: str,
+    moment: Moment,
+    *,
+    routed: bool = True,
+    period_ms: float | None = None,
+) -> Window:
     """How long after the moment the client's first good operation may take; NEVER where nothing is promised. `routed`:
-    whether the process has had a route, for a send or pull of its was good before."""
+    whether the process has had a route, for a send or pull of its was good before. `period_ms`: how far apart its sends
+    are; None: as the workload says."""
     if all(fault.fault_id != moment.fault_id for fault in felt_by(world, client)):
         return _never("the fault is another client's")
     if not is_alone(world, client, moment.at_ms):
@@ -58,7 +67,7 @@ def bound(world: World, client: str, operation: str, moment: Moment, *, routed: 
         return _never("NameServers may name none of the brokers that it can reach")
     if not routed and hit.hidden:
         return _never("it may have no route, and the NameServers that it would ask may name nobody")
-    return hit.pull() if operation == "pull" else hit.send(routed=routed)
+    return hit.pull() if operation == "pull" else hit.send(routed, period_ms)
 
 
 def _never(why: str) -> Window:
@@ -134,11 +143,11 @@ class _Hit:
 
     # -- sends
 
-    def send(self, *, routed: bool) -> Window:
+    def send(self, routed: bool, period_ms: float | None) -> Window:
         world, workload, row = self.world, self.world.workload, "producer's first good send"
         waiting = self._waiting()
         queues, lost_ = world.queues_of(self.client) or 4, len(self.brokers) + len(waiting)
-        period_ms = 1000.0 / float(workload.get("sends_per_s") or 1.0)
+        period_ms = period_ms or 1000.0 / float(workload.get("sends_per_s") or 1.0)
         each_ms = self.timers.T_ms + period_ms
         if self._is_all_lost and not self._left:
             return _never("every broker is lost to the client")

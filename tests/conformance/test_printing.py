@@ -11,8 +11,7 @@ from rich.console import Console
 
 from nemesrv.chaos.experiment.run_folder import RunFolder
 from nemesrv.chaos.verdict import Validity
-from nemesrv.conformance.result import ConformResult, hindered, summary, write
-from nemesrv.conformance.result import shown as parts
+from nemesrv.conformance.result import ConformResult, hindered, show, summary, write
 from nemesrv.conformance.rule_verdicts import RuleVerdict
 from nemesrv.conformance.rules import RULES, LeftOut, Measured
 from nemesrv.conformance.scene import ConformPlan
@@ -40,7 +39,7 @@ def result(*rules: RuleVerdict, profile: str | None = "java-5.3", **trial: objec
 
 def shown(made: ConformResult, columns: int) -> str:
     out = io.StringIO()
-    Console(file=out, width=columns, highlight=False).print(*parts(made, columns), sep="\n")
+    show(made, Console(file=out, width=columns, highlight=False))
     return out.getvalue()
 
 
@@ -54,6 +53,20 @@ def test_everything_is_told_and_no_line_is_wider_than_the_terminal(columns: int)
         assert each in words, each
     for part in ("first choices", "too few starts", "left out: list_change_s"):
         assert all(word in words for word in part.split()), part
+
+
+@pytest.mark.parametrize("columns", [72, 80, 120, 200])
+def test_each_of_several_clients_is_named_whole_and_what_the_program_does_is_no_clients(columns: int) -> None:
+    names = ("nemesrv-conform", "nemesrv-conform-a", "nemesrv-conform-b", "RMQ_SYS_TRACE_TOPIC")
+    made = result(replace(GOOD, clients=dict.fromkeys(names, GOOD)), ONLY)
+    lines = shown(made, columns).splitlines()
+    text = "\n".join(lines)
+    assert all(name in text.replace(":", " ").split() for name in names)
+    if "│" in text:
+        (row,) = (line.split("│")[2:-4] for line in lines if "storm" in line)
+        assert [cell.strip() for cell in row] == ["", "", "", "", "10 look-ups"]
+    else:
+        assert "  program: 10 look-ups" in text
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from nemesrv.chaos.errors import ScenarioError
+from nemesrv.chaos.fronts.behaviour import Behaviour
+from nemesrv.chaos.fronts.observed import Answered, Asked, Behaved
 from nemesrv.chaos.verdict import Validity
 from nemesrv.conformance.rule_verdicts import (
     RuleProfile,
@@ -19,7 +21,7 @@ from nemesrv.conformance.rule_verdicts import (
 )
 from nemesrv.conformance.rules import RULES, LeftOut, Measured
 from nemesrv.conformance.rules.rule import Range
-from nemesrv.conformance.situations import SITUATIONS, Watched
+from nemesrv.conformance.situations import SITUATIONS, Watched, slowest_answer_ms
 from tests.conformance.story import Story, polls
 
 KEPT = polls(Story("quiet", for_s=460.0), "ns-1", *(30.0 * poll for poll in range(16))).watched()
@@ -57,6 +59,16 @@ def test_a_time_out_of_bounds_on_a_machine_that_was_late_is_unknown_and_says_so(
     assert (on_time.verdict, late.verdict) == (Validity.INVALID, Validity.UNKNOWN)
     assert isinstance(late.measured, Measured)
     assert "this machine was 1.20 s late meanwhile, which may explain the value" in late.measured.why
+
+
+def test_an_answer_that_came_late_says_how_late_this_machine_was_but_not_for_what_its_front_delays() -> None:
+    def slowest(*, delay_ms: float = 0.0) -> float:
+        asked = [Asked(at_ms, "ns-1", 1, opaque, code) for opaque, at_ms, code in ((1, 5.0, 105), (2, 6.0, 11))]
+        answered = [Answered(at_ms, "ns-1", 1, opaque, 0) for opaque, at_ms in ((1, 2_018.0), (2, 20_006.0))]
+        behaved = Behaved(at_ms=0.0, front="ns-1", behaviour=Behaviour(delay_ms=delay_ms))
+        return slowest_answer_ms([behaved, *asked, *answered, Asked(21_000.0, "ns-1", 1, 3, 105)])
+
+    assert (slowest(), slowest(delay_ms=1_000.0)) == (2_013.0, 1_013.0)
 
 
 def test_situations_are_repeated_in_which_the_machine_was_too_late_for_a_rule() -> None:

@@ -28,21 +28,24 @@ def slots_between(part: Part, world: World, at_ms: Sequence[float]) -> Slots:
     if not len(rows):
         return Slots()
     between, ended_ms, good = np.array(at_ms, np.float64), floats(rows["time_ms"]), _are_good(rows, world)
+    began = began_ms(rows)
     is_try = pc.equal(rows["event"], TRY)
     columns = {
         "node": pc.if_else(is_try, pc.fill_null(rows["broker_name"], ""), rows["node"]),
         "operation": rows["event"],
         "bucket": np.floor(ended_ms / bucket_ms(world)).astype(np.int64),
         # Segment 0 is in no quiet time, and in no time of a floor.
-        "segment": np.where(_met_a_stall(rows, world), 0, np.searchsorted(between, began_ms(rows), "right")),
+        "segment": np.where(_met_a_stall(rows, world), 0, np.searchsorted(between, began, "right")),
         "until": np.searchsorted(between, ended_ms, "right"),
         "good": good.astype(np.int64),
         "bad": (~good).astype(np.int64),
         "good_ms": pa.array(ended_ms, mask=~good),
         "bad_ms": pa.array(ended_ms, mask=good),
         "ended_ms": ended_ms,
+        "began_ms": began,
     }
-    of_tally = "good_sum", "bad_sum", "good_ms_min", "ended_ms_max", "bad_ms_min", "bad_ms_max"  # in Tally's order
+    of_good, of_bad = ("good_ms_min", "ended_ms_max"), ("bad_ms_min", "bad_ms_max")
+    of_tally = "good_sum", "bad_sum", *of_good, *of_bad, "began_ms_min"  # in Tally's order
     counted = pa.table(columns).group_by(Slot._fields).aggregate([tuple(name.rsplit("_", 1)) for name in of_tally])
     order, n = (*Slot._fields, *of_tally), len(Slot._fields)
     found = zip(*(counted[name].to_pylist() for name in order), strict=True)

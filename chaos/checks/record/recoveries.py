@@ -9,15 +9,16 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
-from ...oracle.quiet import alone_until, started_again_ms
+from ...oracle.quiet import alone_until, calm_but_stalls, started_again_ms
 from ...oracle.reach import Moment, undisturbed, unrecorded
 from ...oracle.recovery import LOOK_UP, bound
 from ...oracle.windows import Window
 from ...oracle.world import World
 from ..findings import rounded
-from .slots import Slot, Tally
+from .slots import Slot, Slots, Tally
 
 NAMES = {"send": "send", "pull": "pull", LOOK_UP: "look-up"}
 _SHOWN = 60
@@ -58,13 +59,18 @@ def recoveries(
     """One for every client, operation that it did at all, and moment. `edges` are those of the slots, every moment
     among them."""
     first: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
+    begun: dict[tuple[str, str], list[tuple[int, float]]] = defaultdict(list)
     works_until: dict[str, float] = defaultdict(float)
     for slot, tally in seen.items():
         works_until[slot.operation] = max(works_until[slot.operation], tally.last_ms or 0.0)
         segments = first[slot.node, slot.operation]
+        begun[slot.node, slot.operation].append((slot.segment, tally.first_began_ms or math.inf))
         if tally.first_good_ms is not None:
             segments[slot.segment] = min(segments.get(slot.segment, math.inf), tally.first_good_ms)
+    of_others = {(node.name, "send") for node in world.under_test()}  # who send when they like
     for (client, operation), segments in sorted(first.items()):
+        is_free = (client, operation) in of_others
+        period_ms = _longest_gap_ms(client, operation, Slots(edges, seen), world) if is_free else None
         for index, moment in enumerate(found):
             after = bisect_right(edges, moment.at_ms)  # as many edges have passed for what begins from here on
             success_ms = min((at_ms for segment, at_ms in segments.items() if segment >= after), default=math.inf)
@@ -79,8 +85,30 @@ def recoveries(
             since_ms = started_again_ms(world, client, moment.at_ms)
             # its first good one says that the process has a route
             routed = any(since_ms <= at_ms <= moment.at_ms for at_ms in segments.values())
-            window = bound(world, client, operation, moment, routed=routed)
+            window = bound(world, client, operation, moment, routed=routed, period_ms=period_ms)
+            if is_free:
+                begun_ms = min(
+                    (at_ms for segment, at_ms in begun[client, operation] if segment >= after), default=math.inf
+                )
+                window = window.plus(begun_ms - moment.at_ms, "until it sends")
             yield Recovery(client, operation, moment, window, until_ms, after_ms)
+
+
+def _longest_gap_ms(client: str, operation: str, slots: Slots, world: World) -> float:
+    """How far apart the client's operations were at most while nothing disturbed it. inf: it did not do it twice."""
+    longest_ms = 0.0
+    for calm in calm_but_stalls(world):
+        within = [
+            (of.first_good_ms, of.last_ms)
+            for slot, of in slots.slots.items()
+            if (slot.node, slot.operation) == (client, operation)
+            and slots.is_within(slot, calm)
+            and of.first_good_ms is not None
+            and of.last_ms is not None
+        ]
+        times = [at_ms for span in sorted(within) for at_ms in span]
+        longest_ms = max([longest_ms, *(after - before for before, after in pairwise(times))])
+    return longest_ms or math.inf
 
 
 def _row(recovery: Recovery) -> dict[str, Any]:

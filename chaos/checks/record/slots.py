@@ -45,7 +45,7 @@ class Slot(NamedTuple):
 
 @dataclass(frozen=True)
 class Tally(Facts):
-    """Operations that ended, and when the first and the last of them did."""
+    """Operations that ended, when the first and the last of them did, and when the first of them began."""
 
     good: int = 0
     bad: int = 0
@@ -53,6 +53,7 @@ class Tally(Facts):
     last_ms: float | None = largest()
     first_bad_ms: float | None = least()
     last_bad_ms: float | None = largest()
+    first_began_ms: float | None = least()
 
     @property
     def ended(self) -> int:

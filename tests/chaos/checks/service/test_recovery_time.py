@@ -77,6 +77,28 @@ def test_apaches_client_4_9_waits_out_the_send_that_is_under_way_as_its_broker_c
     assert bound_and_verdict(crash(103.1, made_by="apache-5.3.3")) == (1000.0, Validity.INVALID)
 
 
+@pytest.mark.parametrize(
+    ("every_s", "fails", "first_good_s", "verdict"),
+    [
+        (1, False, 109, Validity.VALID),
+        (1, True, 109, Validity.INVALID),
+        (8, True, 109, Validity.VALID),
+        (None, True, 109, Validity.UNKNOWN),
+    ],
+)
+def test_a_program_of_somebody_else_sends_when_it_likes_and_as_often_as_it_was_seen_to(
+    every_s: int | None, fails: bool, first_good_s: float, verdict: Validity
+) -> None:
+    builder = crash(first_good_s, made_by="go", sent_s=100 - (every_s or 60), sends_per_s=4)
+    *_, row = (row for row in builder.rows if row.get("source") == "producer-0" and row["event"] == "node")
+    row["value"] |= {"client_profile": "go", "dialler": "go"}
+    for at_s in range(40, 99, every_s) if every_s else ():
+        send(builder, at_s, took_s=0.01)
+    if fails:
+        send(builder, 102, "fail", took_s=0.01)
+    assert check(builder).verdict is verdict
+
+
 @pytest.mark.parametrize(("killed_s", "wrong"), [(101.06, []), (101.3, [1])])
 def test_what_a_killed_producer_did_last_may_have_no_row(killed_s: float, wrong: list[int]) -> None:
     builder = cluster(clients=("producer-0", "producer-1"), workload=WORKLOAD)
