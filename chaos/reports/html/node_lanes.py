@@ -143,12 +143,18 @@ def _bars(
     found: list[LaneStretch] = []
     at = has = 0
     topics = asked = 0
+    because = ""
     for start_ms, stop_ms in zip(times, [*times[1:], end_ms], strict=True):
+        asked_before = asked
         while at < len(changes) and changes[at][0] <= start_ms:
             topics, at = changes[at][1], at + 1
         while has < len(wanted) and wanted[has][0] <= start_ms:
             asked, has = wanted[has][1], has + 1
         kind = "missing" if topics == 0 else "partly" if topics < asked else "held"
+        if kind != "partly":
+            because = ""
+        elif asked > asked_before:
+            because = f": {broker} had made a topic of which {life.node} had not heard"
         if found and found[-1].kind == kind:
             start_ms = found.pop().start_ms
         says = {
@@ -156,7 +162,7 @@ def _bars(
             "partly": singular(f"{life.node} listed {broker} in {topics} of {asked} topics"),
             "held": singular(f"{life.node} listed {broker} in {topics} topics"),
         }[kind]
-        found.append(LaneStretch.said(kind, start_ms, stop_ms, says))
+        found.append(LaneStretch.said(kind, start_ms, stop_ms, says, because))
     return found
 
 
