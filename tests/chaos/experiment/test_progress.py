@@ -134,3 +134,8 @@ def test_a_run_is_expected_to_take_as_long_as_its_timeline() -> None:
     crash = find("broker-crash")
     assert 35 < expected_s(crash, spark=True) < 55
     assert expected_s(crash.model_copy(update={"clock": "virtual"}), spark=False) < 20
+
+
+def test_a_run_on_the_virtual_clock_is_expected_to_take_as_long_as_it_has_messages() -> None:
+    few, many = (find("broker-crash", (f"workload.sends_per_s={rate}", "clock=virtual")) for rate in (4, 400))
+    assert expected_s(few, spark=False) < 10 < 100 < expected_s(many, spark=False)
