@@ -143,7 +143,8 @@ def _bars(
     found: list[LaneStretch] = []
     at = has = 0
     topics = asked = 0
-    because = ""
+    because = said = ""
+    longest_ms = 0.0
     for start_ms, stop_ms in zip(times, [*times[1:], end_ms], strict=True):
         asked_before = asked
         while at < len(changes) and changes[at][0] <= start_ms:
@@ -155,14 +156,16 @@ def _bars(
             because = ""
         elif asked > asked_before:
             because = f": {broker} had made a topic of which {life.node} had not heard"
-        if found and found[-1].kind == kind:
-            start_ms = found.pop().start_ms
         says = {
             "missing": f"{life.node} did not list {broker}",
             "partly": singular(f"{life.node} listed {broker} in {topics} of {asked} topics"),
             "held": singular(f"{life.node} listed {broker} in {topics} topics"),
         }[kind]
-        found.append(LaneStretch.said(kind, start_ms, stop_ms, says, because))
+        is_new = not found or found[-1].kind != kind
+        if is_new or stop_ms - start_ms > longest_ms:  # of a drop, each topic's row is a step
+            said, longest_ms = says, stop_ms - start_ms
+        start_ms = start_ms if is_new else found.pop().start_ms
+        found.append(LaneStretch.said(kind, start_ms, stop_ms, said, because))
     return found
 
 
