@@ -26,8 +26,6 @@ STORY = "story"
 """The section of the lanes."""
 LANES_MAX = 8
 PARTLY_MAX = 2
-IN_SOME = "In some topics"
-"""As the legend calls such a bar."""
 
 
 def answered(told: RunToDraw, verdicts: Sequence[Verdict]) -> Answers:
@@ -55,7 +53,8 @@ def first_sentence(told: RunToDraw, said: Answers) -> str:
 def answer_list(told: RunToDraw, said: Answers) -> list[tuple[str, str]]:
     """Return (label, sentence) pairs about the broken rule, faults, routes, clients, cost and undecided checks."""
     named = [("Broken rule", said.broken), ("Fault", said.injected), ("Routes", said.routes)]
-    named += [("Drops", said.drops), (IN_SOME, _in_some_topics(told)), ("Clients", said.clients), ("Cost", said.cost)]
+    named += [("Drops", said.drops), ("In some topics", _in_some_topics(told))]
+    named += [("Clients", said.clients), ("Cost", said.cost)]
     named += [("Not decided", line.replace(": not decided: ", ": ")) for line in said.undecided]
     return [(what, told.names(text)) for what, text in named if text]
 
