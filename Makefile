@@ -8,7 +8,7 @@ help: ## list the targets
 setup: ## make .venv with pinned packages and a Toxiproxy server (quick when it is there)
 	@deploy/setup.sh
 
-demo: setup ## lose a link between a broker and a NameServer, and judge what happened
+demo: packages ## lose a link between a broker and a NameServer, and judge what happened
 	@.venv/bin/nemesrv run broker-partition
 
 test: packages ## format, lint, types beside the test suite

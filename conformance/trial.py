@@ -133,7 +133,7 @@ class Conducting:
         self._logs.mkdir()
         said: list[str] = []
         try:
-            repeated = await self._all([SITUATIONS[name] for name in names], "again ")
+            repeated = await self._all([SITUATIONS[name] for name in names], "again, because this machine was late: ")
             for name in names:
                 late_ms, less_ms = (_late_ms(of, name) for of in (watched, repeated))
                 said.append(f"`{name}` ({late_ms / 1000:.2f} s, then {less_ms / 1000:.2f} s)")
@@ -155,8 +155,9 @@ class Conducting:
         )
         self._progress.expect(expected_s)
         many = sum(each.many for each, _ in jobs)
-        what = " and ".join(filter(None, (_counted(len(jobs) - many, "situation"), _counted(many, "start"))))
-        what = f"{which}{what}"
+        lasting = _counted(len(jobs) - many, "situation")
+        lasting += f" of up to {max(each.for_s for each in chosen):g} s" if lasting else ""
+        what = which + " and ".join(filter(None, (lasting, _counted(many, "start"))))
         self._progress.say(what)
         watched: list[Watched] = []
         planned_end_s, ended_s = self._clock.monotonic_s() + expected_s, list[float]()

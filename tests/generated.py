@@ -7,12 +7,14 @@ docs/settings.md as whole files.
 
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 
 from nemesrv.chaos.checks import CHECKS
 from nemesrv.chaos.checks.check import Group
 from nemesrv.chaos.faults.kinds import FAULTS
 from nemesrv.chaos.oracle.windows import SYMBOLS
+from nemesrv.chaos.proof.defects import DEFECTS
 from nemesrv.chaos.scenarios.loading import load, shipped
 from nemesrv.conformance.rules import RULES
 from nemesrv.conformance.situations import SITUATIONS
@@ -44,13 +46,14 @@ QUESTIONS = {
 
 
 def checks() -> str:
-    """The tables of checks in docs/checks.md, one a group, from their records."""
-    lines: list[str] = []
+    """The table of checks in docs/checks.md, group by group, from their records and the planted defects."""
+    lines = ["| check | says | defects |", "|---|---|---:|"]
+    found = Counter(name for defect in DEFECTS.values() for name in defect.caught_by)
     for group, question in QUESTIONS.items():
-        lines += [f"### `{group}`: {question}", "", "| check | says |", "|---|---|"]
-        lines += [f"| `{one.name}` | {_in_docs(one.says)} |" for one in CHECKS.values() if one.group == group]
-        lines.append("")
-    return "\n".join(lines[:-1])
+        lines.append(f"| **`{group}`** | **{question}** | |")
+        of_group = (one for one in CHECKS.values() if one.group == group)
+        lines += [f"| `{one.name}` | {_in_docs(one.says)} | {found[one.name]} |" for one in of_group]
+    return "\n".join(lines)
 
 
 def _in_docs(text: str) -> str:

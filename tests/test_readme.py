@@ -36,9 +36,9 @@ def test_what_a_stranger_reads_first_is_short(page: str, lines: int) -> None:
 
 
 def test_the_scenario_that_says_what_a_scenario_is_is_one() -> None:
-    block = re.findall(r"```yaml\n(.*?)```", SCENARIOS, re.DOTALL)[0]
-    scenario = parse(yaml.safe_load(block), file="mine.yaml")
-    assert scenario.name == "mine"
+    name, block = re.findall(r"```yaml (\S+)\n(.*?)```", SCENARIOS, re.DOTALL)[0]
+    scenario = parse(yaml.safe_load(block), file=name)
+    assert scenario.name == "lost-broker"
     assert [action.do for action in scenario.timeline] == ["black_hole", "heal"]
 
 

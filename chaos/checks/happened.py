@@ -416,12 +416,13 @@ def _about(e: Example) -> str:
 
 
 def _until(e: Example, from_ms: float, measured_ms: float) -> str:
-    """`until 80.0 s, 60.0 s after f1 end`, or `from 42.0 to 70.0 s, for 28.0 s`."""
+    """`until 80.0 s, 60.0 s after f1 end`, or `from 42.0 to 70.0 s, for 28.0 s`; `at 80.0 s, for 0.2 ms`."""
     end = seconds(from_ms if e.to_ms is None else e.to_ms)
     if e.is_of_due_time:
         return f"until {end}, {length(measured_ms)} after {'the start' if e.after in ('', 'begin') else e.after}"
     began_ms = from_ms if e.to_ms is None else min(from_ms, e.to_ms - measured_ms)  # what was allowed is part of it
-    return f"from {tenths(began_ms)} to {end}, for {length(measured_ms)}"
+    when = f"at {end}" if seconds(began_ms) == end else f"from {tenths(began_ms)} to {end}"
+    return f"{when}, for {length(measured_ms)}"
 
 
 def _dropped(e: Example) -> str:

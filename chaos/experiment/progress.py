@@ -15,6 +15,8 @@ from ..scenarios.model import Scenario
 
 START_S, READ_S, JUDGE_S, JUDGE_PLAINLY_S = 7.0, 2.0, 10.0, 3.0
 """Estimates in machine time on two cores: cluster up, final reads, judging and report with Spark and without."""
+VIRTUAL_S, MESSAGE_S = 2.0, 0.0007
+"""The same to record a run on the virtual clock: any run, and for each message, its judging included."""
 SPARK_BYTES_A_S = 2_000_000
 _BAR = 20
 BEAT_S = 10.0
@@ -30,7 +32,9 @@ def expected_s(scenario: Scenario, *, spark: bool) -> float:
     """Return the estimated machine seconds of a run from start to report."""
     judge_s = JUDGE_S if spark else JUDGE_PLAINLY_S
     if scenario.clock == "virtual":
-        return 3.0 + judge_s
+        workload = scenario.workload
+        messages = workload.producers * workload.sends_per_s * (scenario.ends_s() + scenario.settle_s)
+        return VIRTUAL_S + judge_s + MESSAGE_S * messages
     return START_S + (scenario.ends_s() + scenario.settle_s) / scenario.timers.time_scale + READ_S + judge_s
 
 
@@ -103,7 +107,7 @@ class Progress:
         if (left_s := self._expected_s - took_s) >= 1:
             return f", about {left_s:.0f} s left"
         phase_s = self._wrote_s - self._phase_s
-        expected = f" (an idle machine takes about {self._expected_s:.0f} s)" if self._expected_s > 0 else ""
+        expected = f" (expected: about {self._expected_s:.0f} s)" if self._expected_s > 0 else ""
         return f"{f' for {phase_s:.0f} s' if 1 <= phase_s < took_s else ''}, {took_s:.0f} s so far{expected}"
 
     def _fitting(self, bar: str, text: str) -> str:

@@ -83,14 +83,15 @@ def allowed_sentence(v: Verdict) -> str:
 
 
 def nearest_sentence(v: Verdict) -> str:
-    """Return the measured time of a VALID check that came nearest to the limit: `nearest to it: 19.9 s (ns-0, ns-2:
-    must be equal, after the start)`. Return "" if the check has no time limit."""
+    """Return the measured time of a VALID check that came nearest to the limit: `closest to the limit: 19.9 s (ns-0,
+    ns-2: must be equal, after the start)`. Return "" if the check has no time limit, or if the measured time is 0."""
     f = max((f for f in v.findings if f.examined), key=lambda f: f.badness, default=None)
-    if v.verdict is not Validity.VALID or f is None or f.measured_ms is None or v.allowed.get("bound_ms") is None:
-        return ""
+    measured_ms = 0.0 if f is None else f.measured_ms or 0.0
+    if v.verdict is not Validity.VALID or f is None or v.allowed.get("bound_ms") is None or measured_ms < 0.05:
+        return ""  # a shorter time is printed as 0
     about = ", ".join(filter(None, (f.subject, f.object))) + (f" (topic {f.topic})" if f.topic else "")
     after = f", after {'the start' if f.after == 'begin' else f.after}" if f.after else ""
-    return f"nearest to it: {length(f.measured_ms)} ({about}: {f.kind}{after})"
+    return f"closest to the limit: {length(measured_ms)} ({about}: {f.kind}{after})"
 
 
 def exact_s(earliest_ms: float | None, bound_ms: float | None) -> str:

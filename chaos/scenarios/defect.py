@@ -41,6 +41,11 @@ class Defect:
     """The user's file; None: one of the self-test's."""
 
     @property
+    def where(self) -> str:
+        """Return the nodes in which the defect is planted: `ns-0`, `every broker`."""
+        return ", ".join(self.nodes) or f"every {', '.join(self.kinds)}"
+
+    @property
     def command(self) -> str:
         """Return the command with which checks find the defect; "" for a user's own defect."""
         if not self.scenario:

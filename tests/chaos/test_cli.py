@@ -45,10 +45,11 @@ def test_scenarios_with_a_name_shows_the_file(tmp_path: Path) -> None:
 def test_defects_lists_each_planted_defect_with_what_it_makes_wrong() -> None:
     lines = CliRunner().invoke(cli, ["defects"]).stdout.splitlines()
     (at,) = (at for at, line in enumerate(lines) if re.match(r"broker-forgets-its-last-record: +\S+ .*broker", line))
-    assert lines[at + 1].strip() == EVERY["broker-forgets-its-last-record"].command
+    assert lines[at + 1].strip() == f"in broker-a: {EVERY['broker-forgets-its-last-record'].command}"
     told = json.loads(CliRunner().invoke(cli, ["defects", "--json"]).stdout)
     assert [one["name"] for one in told] == [*EVERY]
     assert told[0]["found_by"] == ["routes_are_true"]
+    assert told[0]["may_find"] == ["answers_are_true", "registrations_are_kept"]
 
 
 def test_a_missing_java_is_one_line_that_says_how_to_get_it_and_exit_status_4(tmp_path: Path) -> None:

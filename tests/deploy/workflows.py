@@ -17,8 +17,8 @@ import yaml
 
 from tests.deploy.files import DEPLOY
 
-GITHUB, GITLAB, GATE, GITLAB_GATE = (
-    DEPLOY / "ci" / name for name in ("github-actions.yml", "gitlab-ci.yml", "gate.yml", "gitlab-gate.yml")
+GITHUB, GITLAB, GATE, CLIENT_GATE, GITLAB_GATE = (
+    DEPLOY / "ci" / f"{name}.yml" for name in ("github-actions", "gitlab-ci", "gate", "client-gate", "gitlab-gate")
 )
 
 
@@ -68,9 +68,9 @@ def gitlab_legs() -> list[Leg]:
     return [Leg(matrix, (step,)) for each in job["parallel"]["matrix"] for matrix in _combinations(each)]
 
 
-def gitlab_gate() -> list[str]:
-    """The lines of GitLab's job that stops a release."""
-    job = yaml.safe_load(GITLAB_GATE.read_text())["nemesrv-gate"]
+def gitlab_gate(name: str) -> list[str]:
+    """The lines of one of GitLab's jobs that stop a release."""
+    job = yaml.safe_load(GITLAB_GATE.read_text())[name]
     return [*job["before_script"], *job["script"]]
 
 
@@ -125,9 +125,9 @@ def _answer_apt(tools: Path) -> None:
 
 
 if __name__ == "__main__":
-    # python -m tests.deploy.workflows github|gitlab|gate LEG PROJECT NEMESRV
+    # python -m tests.deploy.workflows github|gitlab|gate|client-gate LEG PROJECT NEMESRV
     which, number, where, source = sys.argv[1:]
-    of = {"github": github_legs, "gitlab": gitlab_legs, "gate": lambda: github_legs(GATE)}
-    chosen = of[which]()[int(number)]
+    of = {"github": GITHUB, "gate": GATE, "client-gate": CLIENT_GATE}
+    chosen = (gitlab_legs() if which == "gitlab" else github_legs(of[which]))[int(number)]
     for step, status, said in run(chosen, Path(where).resolve(), source):
         print(f"== {step.name}: exit status {status}\n{said}")

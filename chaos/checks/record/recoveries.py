@@ -18,7 +18,7 @@ from ...oracle.recovery import LOOK_UP, bound
 from ...oracle.windows import Window
 from ...oracle.world import World
 from ..findings import rounded
-from .slots import Slot, Slots, Tally
+from .slots import Slot, Tally
 
 NAMES = {"send": "send", "pull": "pull", LOOK_UP: "look-up"}
 _SHOWN = 60
@@ -70,7 +70,8 @@ def recoveries(
     of_others = {(node.name, "send") for node in world.under_test()}  # who send when they like
     for (client, operation), segments in sorted(first.items()):
         is_free = (client, operation) in of_others
-        period_ms = _longest_gap_ms(client, operation, Slots(edges, seen), world) if is_free else None
+        own = {slot: of for slot, of in seen.items() if (slot.node, slot.operation) == (client, operation)}
+        period_ms = _longest_gap_ms(own, edges, world) if is_free else None
         for index, moment in enumerate(found):
             after = bisect_right(edges, moment.at_ms)  # as many edges have passed for what begins from here on
             success_ms = min((at_ms for segment, at_ms in segments.items() if segment >= after), default=math.inf)
@@ -94,15 +95,17 @@ def recoveries(
             yield Recovery(client, operation, moment, window, until_ms, after_ms)
 
 
-def _longest_gap_ms(client: str, operation: str, slots: Slots, world: World) -> float:
-    """How far apart the client's operations were at most while nothing disturbed it. inf: it did not do it twice."""
+def _longest_gap_ms(own: Mapping[Slot, Tally], edges: Sequence[float], world: World) -> float:
+    """How far apart a client's operations were at most while nothing disturbed it. inf: it did not do it twice."""
     longest_ms = 0.0
     for calm in calm_but_stalls(world):
         within = [
             (of.first_good_ms, of.last_ms)
-            for slot, of in slots.slots.items()
-            if (slot.node, slot.operation) == (client, operation)
-            and slots.is_within(slot, calm)
+            for slot, of in own.items()
+            if slot.segment > 0
+            and edges[slot.segment - 1] >= calm.start_ms
+            and slot.until < len(edges)
+            and edges[slot.until] <= calm.end_ms
             and of.first_good_ms is not None
             and of.last_ms is not None
         ]

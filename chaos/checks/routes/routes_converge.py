@@ -140,6 +140,9 @@ def _finding(control: Control, world: World, segment: Segment, seen: Settling, t
         Rule(segment.latest.window.row, ""),
         out=(worst.s, worst.e) if worst else None,
         after=str(segment.latest.label),
+        times={str(segment.latest.label): segment.latest.start_ms}
+        if seen.is_out and segment.latest.label.fault_id
+        else {},
         more=more,
         **seen.counts | seen.measured(segment.latest.window),
     )

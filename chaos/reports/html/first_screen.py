@@ -25,6 +25,7 @@ from .stretches import Lane
 STORY = "story"
 """The section of the lanes."""
 LANES_MAX = 8
+PARTLY_MAX = 2
 
 
 def answered(told: RunToDraw, verdicts: Sequence[Verdict]) -> Answers:
@@ -52,9 +53,17 @@ def first_sentence(told: RunToDraw, said: Answers) -> str:
 def answer_list(told: RunToDraw, said: Answers) -> list[tuple[str, str]]:
     """Return (label, sentence) pairs about the broken rule, faults, routes, clients, cost and undecided checks."""
     named = [("Broken rule", said.broken), ("Fault", said.injected), ("Routes", said.routes)]
-    named += [("Drops", said.drops), ("Clients", said.clients), ("Cost", said.cost)]
+    named += [("Drops", said.drops), ("In some topics", _in_some_topics(told))]
+    named += [("Clients", said.clients), ("Cost", said.cost)]
     named += [("Not decided", line.replace(": not decided: ", ": ")) for line in said.undecided]
     return [(what, told.names(text)) for what, text in named if text]
+
+
+def _in_some_topics(told: RunToDraw) -> str:
+    """Return when a NameServer had a broker in some of its topics only, for longer than a registration period."""
+    partly = (bar for lane in story_lanes(told) for bar in lane.bars if bar.kind == "partly")
+    said = [bar.text for bar in partly if bar.end_ms - bar.start_ms > told.world.timers.R_ms]
+    return f"{'; '.join(said[:PARTLY_MAX])}." if said else ""
 
 
 def first_place(told: RunToDraw) -> Place | None:

@@ -144,17 +144,27 @@ def _bars(
     wanted = due.get(broker, [])
     times = sorted({life.start_ms, *(t for t, _ in (*changes, *wanted) if life.start_ms < t < end_ms)})
     found: list[LaneStretch] = []
+    asked = 0
+    because = said = ""
+    longest_ms = 0.0
     for start_ms, stop_ms in pairwise([*times, end_ms]):
+        asked_before = asked
         topics, asked = _at(changes, start_ms), _at(wanted, start_ms)
         kind = "missing" if topics == 0 else "partly" if topics < asked else "held"
-        if found and found[-1].kind == kind:
-            start_ms = found.pop().start_ms
+        if kind != "partly":
+            because = ""
+        elif asked > asked_before:
+            because = f": {broker} had made a topic of which {life.node} had not heard"
         says = {
             "missing": f"{life.node} did not list {broker}",
             "partly": singular(f"{life.node} listed {broker} in {topics} of {asked} topics"),
             "held": singular(f"{life.node} listed {broker} in {topics} topics"),
         }[kind]
-        found.append(LaneStretch.said(kind, start_ms, stop_ms, says))
+        is_new = not found or found[-1].kind != kind
+        if is_new or stop_ms - start_ms > longest_ms:  # of a drop, each topic's row is a step
+            said, longest_ms = says, stop_ms - start_ms
+        start_ms = start_ms if is_new else found.pop().start_ms
+        found.append(LaneStretch.said(kind, start_ms, stop_ms, said, because))
     return found
 
 

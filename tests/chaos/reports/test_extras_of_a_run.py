@@ -173,3 +173,17 @@ def test_invalid_checks_come_first_and_then_those_that_are_unknown(tmp_path: Pat
     rows = html_report(RUN, VERDICTS, recorded(tmp_path)).split("<tbody>", 1)[1]
     order = [rows.index(f">{v.name}</a>") for v in (VERDICTS[0], VERDICTS[2], VERDICTS[1])]
     assert order == sorted(order)
+
+
+def test_a_broker_that_a_name_server_has_in_some_topics_for_long_is_said_with_the_reason(tmp_path: Path) -> None:
+    told = cluster(name_servers=1, brokers=("broker-a",))
+    told.at(1).event("harness", "phase", phase="steady")
+    told.at(10).fault("cut-1", "cut", "toxiproxy.disabled", "broker-a", "ns-0")
+    told.at(21).topic("broker-a", "new").at(81).route("ns-0", "new", "broker-a")
+    told.at(90).fault("cut-1", "cut", "toxiproxy.disabled", "broker-a", "ns-0", end=True)
+    write_parquet(told.end(100).rows, tmp_path)
+    said = "ns-0 listed broker-a in 1 of 2 topics from 20.0 s to 80.0 s (60.0 s): broker-a had made a topic of which"
+    stale = Example(who="ns-0", what="broker-a", from_ms=20_000.0)
+    about_it = Verdict(name="routes_are_true", verdict=Validity.INVALID, examined=1, violations=1, examples=(stale,))
+    page = html_report(RUN, [about_it], tmp_path)
+    assert f"<dt>In some topics</dt><dd>{said} ns-0 had not heard.</dd>" in page

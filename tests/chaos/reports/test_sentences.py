@@ -153,7 +153,7 @@ def test_the_bound_of_a_valid_check_says_whose_it_is_so_that_no_other_figure_sta
         allowed={"bound_ms": 33_000.0, "formula": "R + C"},
         findings=(timed(0.0, 33_000.0, after="cut-1 end"), timed(19_900.0, 33_000.0, object="ns-1", after="begin")),
     )
-    said = "nearest to it: 19.9 s (ns-0, ns-1: must be equal, after the start)"
+    said = "closest to the limit: 19.9 s (ns-0, ns-1: must be equal, after the start)"
     assert nearest_sentence(verdict) == said
     assert allowed(verdict) == f"33.0 s (R + C); {said}"
     assert said in verdict_rows(verdict, PLACE, ())
