@@ -141,7 +141,7 @@ def _variant(variant: Variant, *, several: bool) -> Iterator[str]:
     )
     if phases := variant.scenario.phases:
         yield (
-            f"The scenario sets the timer phases of {len(phases)} nodes, which every run has, as in one incident. How "
+            f"The scenario sets timer phases (nodes: {len(phases)}), which every run has, as in one incident. How "
             "long clients take after any such fault: --set 'phases={}'"
         )
     for prediction in variant.predictions:
