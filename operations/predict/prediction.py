@@ -139,10 +139,10 @@ def _variant(variant: Variant, *, several: bool) -> Iterator[str]:
         f"brokers, {workload.producers} producers of {workload.sends_per_s:g} sends a second each, "
         f"{workload.consumers} consumers; in seconds from the start of the fault"
     )
-    if variant.scenario.phases:
+    if phases := variant.scenario.phases:
         yield (
-            "The scenario sets the timer phases of its nodes: all runs are nearly one run, such as one incident. For "
-            "how long clients take after any such fault: --set 'phases={}'"
+            f"The scenario sets timer phases (nodes: {len(phases)}), which every run has, as in one incident. How "
+            "long clients take after any such fault: --set 'phases={}'"
         )
     for prediction in variant.predictions:
         yield ""
