@@ -222,10 +222,10 @@ class _Explained(OffsetsKept):
             at_master = (one["time_ms"] for one in higher if one["node"] == broker)
             if copied is None:
                 return
-            since_ms = min((ms for ms in at_master if copied.from_ms <= ms <= copied.to_ms), default=np.inf)
+            since_ms = min((ms for ms in at_master if copied.start_ms <= ms <= copied.end_ms), default=np.inf)
             if since_ms == np.inf:
                 return
-            kind, measured_ms, bound_ms = "SlaveSynchronize: 10 s + 3 s", copied.to_ms - since_ms, SYNCHRONIZED_MS
+            kind, measured_ms, bound_ms = "SlaveSynchronize: 10 s + 3 s", copied.end_ms - since_ms, SYNCHRONIZED_MS
             answered = slaves[0]
         is_reset = rules.was_reset(place.queue, place.group, passed_ms, taken_ms)
         if is_reset or rules.may_have_lost(broker, passed_ms, taken_ms):

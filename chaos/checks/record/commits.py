@@ -48,13 +48,6 @@ class Behind(NamedTuple):
     """When its holder gave the queue up, where that is what had to commit it."""
 
 
-class Copied(NamedTuple):
-    """The last time before a queue was taken in which its broker's slaves copied the master's offsets for certain."""
-
-    from_ms: float
-    to_ms: float
-
-
 class AtSlave(NamedTuple):
     """Of a consumer's commits at a slave: in which part of the time (PART_MS)."""
 
