@@ -49,14 +49,9 @@ def commits(part: Part, world: World) -> CommitFacts:
         return CommitFacts()
     of = _Explained(part, world)
     findings = [*of.findings()]
-    return CommitFacts(
-        commits=sum(map(len, of.of_place.values())),
-        at_brokers=of.at_brokers,
-        at_slaves=of.at_slaves(),
-        broken=Counter(one.more["rule"] for one in findings),
-        unsure=sum(not one.wrong for one in findings),
-        findings=foremost(findings),
-    )
+    counts = {"commits": sum(map(len, of.of_place.values())), "unsure": sum(not one.wrong for one in findings)}
+    counts |= Counter(one.more["rule"] for one in findings)
+    return CommitFacts(counts, foremost(findings), of.at_brokers, of.at_slaves())
 
 
 COMMITS = Reading(

@@ -9,8 +9,7 @@ from ...oracle.commits import CommitRules
 from ...oracle.deliveries import Dues, Queue
 from ...oracle.recorded import OURS
 from ...oracle.world import World
-from ...verdict import Finding
-from ..check import Facts, found, largest, least
+from ..check import Facts, Found, largest, least
 from .control import Control, once
 from .route_tables import exists
 
@@ -68,18 +67,13 @@ class Committed(Facts):
 
 
 @dataclass(frozen=True)
-class CommitFacts(Facts):
-    """What is gathered of a history."""
+class CommitFacts(Found):
+    """How many commits there were, and by rule how many nothing explains, or the machine's lateness alone; of these,
+    the latter (unsure)."""
 
-    commits: int = 0
     at_brokers: Mapping[str, int] = field(default_factory=dict)
     """With broadcasting, by client: its commits that a broker got, which is nobody's to keep there."""
     at_slaves: Mapping[AtSlave, Committed] = field(default_factory=dict)
-    broken: Mapping[str, int] = field(default_factory=dict)
-    """By rule, what nothing explains, or the machine's lateness alone."""
-    unsure: int = 0
-    """Of these, the latter."""
-    findings: tuple[Finding, ...] = found()
 
 
 @once
