@@ -86,7 +86,7 @@ class Facts:
     """Facts that add up: numbers add, tables of numbers add entry by entry, tuples of rows are joined.
 
     The facts of two parts of a history, none of which cuts through what belongs together, are those of the whole. A
-    field that says something else is `least`, `largest`, `first` or `joined`.
+    field that says something else is `least`, `largest` or `joined`.
     """
 
     def plus(self, other: Self) -> Self:
@@ -120,17 +120,21 @@ def foremost(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(sorted((one for of in of_kinds.values() for one in of[:FINDINGS_MAX]), key=key))
 
 
-def found() -> Any:
-    """A field for findings, which may be as many as messages: the foremost of both parts."""
-    return field(default=(), metadata={_ADDING: lambda one, other: foremost(one + other)})
-
-
 def joined() -> Any:
     """A field for rows of which no two parts have the same."""
     return field(default=(), metadata={_ADDING: lambda one, other: one + other})
 
 
 _ADDING = "adding"
+
+
+@dataclass(frozen=True)
+class Found(Facts):
+    """How many there were of what, by name, and the foremost findings of what was wrong."""
+
+    counts: Mapping[str, int] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = field(default=(), metadata={_ADDING: lambda one, other: foremost(one + other)})
+    """Of those of both parts the foremost, for they may be as many as messages."""
 
 
 def _best(of: Callable[[Iterable[Any]], Any], *values: Any) -> Any:

@@ -28,7 +28,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from ...remoting.codes import MASTER_ID
+from ...remoting.codes import MASTER_ID, RequestCode
 from ..topology import node_of_client_id
 from .broker import CLIENT_SCAN_MS
 from .intervals import Stretch, grouped, without
@@ -59,14 +59,6 @@ class Change(NamedTuple):
     at_ms: float
     due_ms: float
     what: str
-
-
-class Unanswered(NamedTuple):
-    """A consumer's heartbeat to this broker ran into its time-out, and its channel was closed."""
-
-    at_ms: float
-    consumer: str
-    broker: str
 
 
 class Judged(NamedTuple):
@@ -210,7 +202,7 @@ class States(NamedTuple):
 class Seen:
     """What the members of groups saw: their routes, and whom brokers listed."""
 
-    def __init__(self, world: World, rows: Rows, unanswered: Iterable[Unanswered] = ()) -> None:
+    def __init__(self, world: World, rows: Rows) -> None:
         self.world = world
         self._listed = heard_by(world, rows)
         routes = grouped(((r.node, r.topic or ""), (r.time_ms, r.decoded or {})) for r in rows("route_changed"))
@@ -220,14 +212,7 @@ class Seen:
         self._routes = {key: States(*zip(*of, strict=True)) for key, of in routes.items()}
         """Node and topic to the routes that it had."""
         self._is_told = all(node.implementation == OURS for node in world.of_kind("broker", "slave"))
-        # No fault explains these: a JVM that was just started answers its first heartbeat after up to a second of the
-        # machine's time (5.5.0 at x3: 3 s, and four members for two until 117 s later).
-        ghosts = (
-            _ghosts(world, at_ms, f"{consumer}'s heartbeat to {broker} had no answer")
-            for at_ms, consumer, broker in unanswered
-            if world.made_by(broker) != OURS
-        )
-        self._of_all = [] if self._is_told else [*changes(world), *ghosts]
+        self._of_all = [] if self._is_told else [*changes(world), *_unanswered(world, rows)]
 
     def judged(self, topic: str, members: Collection[str]) -> Iterator[Judged]:
         """Every stretch in which every queue of the topic must have one owner among these consumers."""
@@ -360,6 +345,17 @@ def _ghosts(world: World, at_ms: float, what: str) -> Change:
     for 123 s after a black hole."""
     after_ms = CLIENT_EXPIRED_MS + CLIENT_SCAN_MS + members_ms(world.timers)
     return Change(at_ms, at_ms + after_ms, what)
+
+
+def _unanswered(world: World, rows: Rows) -> Iterator[Change]:
+    """Heartbeats that ran into their time-outs, which closed the channels. No fault explains these: a JVM that was just
+    started answers its first heartbeat after up to a second of the machine's time (5.5.0 at x3: 3 s, and four members
+    for two until 117 s later)."""
+    brokers = {node.address: node.name for node in world.of_kind("broker", "slave") if node.implementation != OURS}
+    consumers = {node.name for node in world.of_kind("consumer")}
+    for row in rows("timed_out"):
+        if row.f == RequestCode.HEART_BEAT.name and row.node in consumers and row.address in brokers:
+            yield _ghosts(world, row.time_ms, f"{row.node}'s heartbeat to {brokers[row.address]} had no answer")
 
 
 def pieces(queue: Queue, held: Iterable[Holding], from_ms: float, to_ms: float) -> list[Piece]:

@@ -25,10 +25,10 @@ from ...oracle.recorded import OURS
 from ...oracle.time_outs import avoids
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Group, Needs, Section
+from ..check import Check, Found, Group, Needs, Section
 from ..findings import Rule, finding, verdict_of
 from ..plain.part import Gathering
-from ..plain.tries import ELSEWHERE, ISOLATES, NOT_ISOLATED, OTHER, SAME, TRIES, Tries
+from ..plain.tries import ELSEWHERE, ISOLATES, NOT_ISOLATED, OTHER, SAME, TRIES
 from ..plain.uses import READS, SHARES, STEPS
 from ..record.at_slaves import read_there
 from ..record.turns import client_routes, out_of_turn, turns
@@ -38,15 +38,16 @@ from .queue_reads import first_pulls, reads
 NAME = "living_are_used"
 
 
-def _of_tries(tries: Tries, world: World) -> Iterator[Finding]:
+def _of_tries(tries: Found, world: World) -> Iterator[Finding]:
     """All that were on another broker together, and all after which their broker was isolated; and each that broke a
     rule."""
-    right, span = tries.retries - tries.broken.get(SAME, 0), (0.0, world.end_ms)
+    counts, span = tries.counts, (0.0, world.end_ms)
+    right = counts["retries"] - counts.get(SAME, 0)
     unknown = any(avoids(world, node.name) and node.implementation != OURS for node in world.of_kind("producer"))
     if right > 0 and not unknown:
         yield finding("producers", "tried another broker", span, Rule(OTHER), examined=right)
-    if tries.isolating:
-        right = tries.isolating - tries.broken.get(NOT_ISOLATED, 0)
+    if counts["isolating"]:
+        right = counts["isolating"] - counts.get(NOT_ISOLATED, 0)
         yield finding("producers", "isolated the broker", span, Rule(ISOLATES), examined=right)
     yield from tries.findings
 
@@ -70,8 +71,8 @@ def judge(history: Gathering, world: World) -> Verdict:
     measured: dict[str, Any] = {
         "sends": sum(finding.more.get("sends", 0) for finding in in_turn),
         "turns": sum(finding.examined for finding in in_turn),
-        "retries": tries.retries,
-        "retries_on_same": tries.on_same,
+        "retries": tries.counts["retries"],
+        "retries_on_same": tries.counts["on_same"],
         "reads": sum(finding.examined for finding in found if finding.kind.startswith(("read", "refused"))),
     }
     nothing = "no producer sent round-robin, no send was tried again, and no queue had to be read"

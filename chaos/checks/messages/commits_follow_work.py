@@ -14,6 +14,7 @@ A message counts as worked off when its listener is done with it (`receive`). A 
 all of its members received; with broadcasting each consumer keeps its own offsets, and none may be at a broker.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -48,26 +49,27 @@ def judge(history: Gathering, world: World) -> Verdict:
     that was not committed in time, or not before a queue was given up, offsets that a broker did not keep,
     broadcasters' at a broker. Unsure: their receipts may have died with a killed process, or the machine was late."""
     facts, rules = history.counted(COMMITS, world), commit_rules(history.control, world)
+    counts = Counter(facts.counts)
     own = [*_begun(history.control, world), *misplaced(facts.at_slaves, rules.dues, history.control)]
     found = [*facts.findings, *own]
-    wrong, unsure = [finding for finding in found if finding.wrong], facts.unsure + sum(not one.wrong for one in own)
+    wrong, unsure = [one for one in found if one.wrong], counts["unsure"] + sum(not one.wrong for one in own)
     first = sorted(wrong or found, key=lambda one: (one.more["rule"] != "forgotten", one.from_ms, one.object))
     at_brokers = [_at_brokers(client, commits, world) for client, commits in sorted(facts.at_brokers.items())]
-    broken = {rule: sum(one.more["rule"] == rule for one in own) + facts.broken.get(rule, 0) for rule in _RULES}
+    broken = {rule: sum(one.more["rule"] == rule for one in own) + counts[rule] for rule in _RULES}
     broken["at_brokers"] = sum(facts.at_brokers.values())
     bad = sum(broken.values())
-    why = f"of {facts.commits} commits: {', '.join(f'{count} {_RULES[rule][0]}' for rule, count in broken.items())}"
+    why = f"of {counts['commits']} commits: {', '.join(f'{count} {_RULES[rule][0]}' for rule, count in broken.items())}"
     return verdict_by_counts(
         NAME,
         # Of a growing history old commits are gone when a queue is taken later.
-        examined=facts.commits + sum(broken[rule] for rule in ("at_brokers", "behind", "left", "ahead")),
+        examined=counts["commits"] + sum(broken[rule] for rule in ("at_brokers", "behind", "left", "ahead")),
         wrong=bad - unsure,
         unsure=bad,
         why=why,
         why_unsure=f"{why}, which a killed consumer's lost rows or the machine's lateness may explain",
         nothing="no offset was committed" if world.of_kind("consumer") else "there was no consumer",
         unclear=world.mixed_up_by_hand,
-        measured={"commits": facts.commits, **broken},
+        measured={"commits": counts["commits"], **broken},
         allowed={"bound_ms": 0.0, "formula": NEVER, "row": ROW},
         findings=(*first[:FINDINGS_MAX], *at_brokers),
     )

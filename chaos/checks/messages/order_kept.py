@@ -28,10 +28,9 @@ def judge(history: Gathering, world: World) -> Verdict:
     """Examined: acknowledged sends, answered pulls, and receipts of an ordered workload. Violations: those behind a
     later one, and answers that are wrong about their queue."""
     order = history.counted(ORDER, world)
-    examined, wrong = order.sends + order.pulls + order.receipts, order.out_of_order
-    counts = {"receipts": order.receipts, "pulls": order.pulls, "sends": order.sends}
-    measured = {name: count for name, count in counts.items() if count} | {"out_of_order": wrong}
-    formulas = [OF_SENDS, *([OF_PULLS] if order.pulls else []), *([OF_RECEIPTS] if is_ordered(world) else [])]
+    counts, wrong = order.counts, order.counts["out_of_order"]
+    examined, measured = sum(counts.values()) - wrong, {name: of for name, of in counts.items() if of}
+    formulas = [OF_SENDS, *([OF_PULLS] if counts["pulls"] else []), *([OF_RECEIPTS] if is_ordered(world) else [])]
     allowed = {"bound_ms": None, "formula": "; ".join(formulas), "tolerance_ms": 0, "row": ROW}
     return verdict_by_counts(
         NAME,
@@ -40,7 +39,7 @@ def judge(history: Gathering, world: World) -> Verdict:
         why=f"{wrong} of {examined} acknowledged sends, answers or receipts are out of order or say what is not so",
         nothing="no send was acknowledged",
         unclear=world.mixed_up_by_hand,
-        measured=measured,
+        measured=measured | {"out_of_order": wrong},
         allowed=allowed,
         findings=order.findings,
     )

@@ -24,9 +24,8 @@ Upstream: `ConsumerManageProcessor.queryConsumerOffset`.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ....remoting.codes import RequestCode
 from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
-from ...oracle.queue_owners import Holding, Judged, Piece, Queue, Seen, Unanswered, holdings, pieces
+from ...oracle.queue_owners import Holding, Judged, Piece, Queue, Seen, holdings, pieces
 from ...oracle.quiet import aftermath_ms
 from ...oracle.windows import Window
 from ...oracle.world import World
@@ -83,7 +82,7 @@ def _took_the_quiet(control: Control, world: World, held: Mapping[str, Mapping[Q
 
 def _judged(control: Control, world: World, topics: Iterable[str]) -> list[tuple[str, str, frozenset[str], Judged]]:
     """Topic, group and its members: where each queue must have one owner."""
-    seen = Seen(world, control.rows, _unanswered(control, world))
+    seen = Seen(world, control.rows)
     groups = ((topic, *of) for topic in sorted(topics) for of in _groups(world, topic).items())
     return [(topic, group, members, one) for topic, group, members in groups for one in seen.judged(topic, members)]
 
@@ -118,16 +117,6 @@ def _groups(world: World, topic: str) -> dict[str, frozenset[str]]:
     if world.workload.get("broadcasting"):
         return {name: frozenset([name]) for members in found.values() for name in sorted(members)}
     return found
-
-
-def _unanswered(control: Control, world: World) -> list[Unanswered]:
-    brokers = {node.address: node.name for node in world.of_kind("broker", "slave")}
-    consumers = {node.name for node in world.of_kind("consumer")}
-    return [
-        Unanswered(row.time_ms, row.node, brokers[row.address])
-        for row in control.rows("timed_out")
-        if row.f == RequestCode.HEART_BEAT.name and row.node in consumers and row.address in brokers
-    ]
 
 
 def _finding(

@@ -49,14 +49,9 @@ def commits(part: Part, world: World) -> CommitFacts:
         return CommitFacts()
     of = _Explained(part, world)
     findings = [*of.findings()]
-    return CommitFacts(
-        commits=sum(map(len, of.of_place.values())),
-        at_brokers=of.at_brokers,
-        at_slaves=of.at_slaves(),
-        broken=Counter(one.more["rule"] for one in findings),
-        unsure=sum(not one.wrong for one in findings),
-        findings=foremost(findings),
-    )
+    counts = {"commits": sum(map(len, of.of_place.values())), "unsure": sum(not one.wrong for one in findings)}
+    counts |= Counter(one.more["rule"] for one in findings)
+    return CommitFacts(counts, foremost(findings), of.at_brokers, of.at_slaves())
 
 
 COMMITS = Reading(
@@ -222,10 +217,10 @@ class _Explained(OffsetsKept):
             at_master = (one["time_ms"] for one in higher if one["node"] == broker)
             if copied is None:
                 return
-            since_ms = min((ms for ms in at_master if copied.from_ms <= ms <= copied.to_ms), default=np.inf)
+            since_ms = min((ms for ms in at_master if copied.start_ms <= ms <= copied.end_ms), default=np.inf)
             if since_ms == np.inf:
                 return
-            kind, measured_ms, bound_ms = "SlaveSynchronize: 10 s + 3 s", copied.to_ms - since_ms, SYNCHRONIZED_MS
+            kind, measured_ms, bound_ms = "SlaveSynchronize: 10 s + 3 s", copied.end_ms - since_ms, SYNCHRONIZED_MS
             answered = slaves[0]
         is_reset = rules.was_reset(place.queue, place.group, passed_ms, taken_ms)
         if is_reset or rules.may_have_lost(broker, passed_ms, taken_ms):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from ...arrow import Flags, np, pa, pc
@@ -12,7 +10,7 @@ from ...oracle.recorded import OURS
 from ...oracle.slaves import alone
 from ...oracle.world import World
 from ...verdict import Finding
-from ..check import Facts, foremost, found
+from ..check import Found, foremost
 from ..findings import Rule, finding, wrong_or_late
 from .part import PLACE, QUEUE, Part, Reading, Row, Together, began_ms, floats, rows_in, with_offset
 
@@ -34,16 +32,9 @@ process has recovered the queue up to an older offset. unsafe: a SYNC_MASTER ack
 lost: nobody received it, and no final read has it. unread: the same, but the final read of its queue is incomplete."""
 
 
-@dataclass(frozen=True)
-class Fates(Facts):
-    """How many sends were acknowledged, received, only in final reads, and of each of KINDS."""
-
-    counts: Mapping[str, int] = field(default_factory=dict)
-    findings: tuple[Finding, ...] = found()
-
-
-def fates(part: Part, world: World) -> Fates:
-    """Of these sends; messages that share a key count as one, received as soon as one of them is."""
+def fates(part: Part, world: World) -> Found:
+    """How many of these sends were acknowledged, received, only in final reads, and of each of KINDS; messages that
+    share a key count as one, received as soon as one of them is."""
     sends = with_offset(part.of("send", types=("ok",)))  # of a delayed message messages_delivered tells
     received = _keys_of(sends, part.of("receive"))
     read = ~received & _keys_of(sends, part.of("read"))
@@ -54,7 +45,7 @@ def fates(part: Part, world: World) -> Fates:
     wrong += [("forgotten", row) for row in rows_in(sends.filter(_forgotten(sends, part, world)))]
     counts = {"acknowledged": len(sends), "received": int(received.sum()), "only_in_final_reads": int(read.sum())}
     counts |= Counter(what for what, _ in wrong)
-    return Fates(counts, foremost(_finding(*one, world) for one in wrong))
+    return Found(counts, foremost(_finding(*one, world) for one in wrong))
 
 
 FATES = Reading(

@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -40,7 +39,7 @@ from ...oracle.time_outs import SUSPEND_MS, held_ms
 from ...oracle.world import World
 from ...topology import broker_name, is_slave
 from ...verdict import Finding
-from ..check import Facts, foremost, found
+from ..check import Found, foremost
 from ..findings import Rule, finding
 from .part import (
     QUEUE,
@@ -81,21 +80,9 @@ ANSWERS = (
 messages, its code, from where to go on, and that it came before the pull was held, or with less than was there."""
 
 
-@dataclass(frozen=True)
-class Order(Facts):
+def order(part: Part, world: World) -> Found:
     """How many acknowledged sends, answered pulls, and receipts where they are promised an order; and how many are out
     of it."""
-
-    sends: int = 0
-    receipts: int = 0
-    pulls: int = 0
-    out_of_order: int = 0
-    findings: tuple[Finding, ...] = found()
-
-
-def order(part: Part, world: World) -> Order:
-    """How many sends, answered pulls, and receipts where the workload is ordered, and how many are wrong; the first of
-    those."""
     sends = with_offset(part.of("send", types=("ok",)))
     ended_ms = floats(sends["time_ms"])
     late = _behind(sends, ("node", "incarnation"), began_ms(sends), ended_ms, each_its_own=True)
@@ -111,7 +98,8 @@ def order(part: Part, world: World) -> Order:
     pulls = _answers(part)
     misled = _misled(pulls, sends, part, world)
     wrong += [one for one in misled if (one.topic, one.object, one.more["queue_id"]) not in doubted]
-    return Order(len(sends), len(receipts), len(pulls), len(wrong), foremost(wrong))
+    counts = {"receipts": len(receipts), "pulls": len(pulls), "sends": len(sends), "out_of_order": len(wrong)}
+    return Found(counts, foremost(wrong))
 
 
 ORDER = Reading(

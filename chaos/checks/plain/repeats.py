@@ -8,7 +8,7 @@ receive ── of a holding ── after its queue_dropped
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
@@ -20,7 +20,7 @@ from ...oracle.intervals import grouped
 from ...oracle.slaves import slaves_of
 from ...oracle.world import World
 from ...verdict import Finding
-from ..check import Facts, foremost, found, largest
+from ..check import Found, foremost, largest
 from ..findings import Rule, finding, wrong_or_late
 from ..record.control import Control
 from ..record.lateness import Lateness
@@ -36,15 +36,13 @@ FLUSHED_MS = 10_000.0
 
 
 @dataclass(frozen=True)
-class Repeats(Facts):
+class Repeats(Found):
     """How many messages were received, how often again, and how often stored again. Of both: what no fault, rebalance
     or retry explains (wrong), and what only the machine's lateness explains (late); the same of receipts of a queue
     that was given up (received_too_late, perhaps_too_late)."""
 
-    counts: Mapping[str, int] = field(default_factory=dict)
     oldest_ms: float | None = largest()
     """How long before its queue changed hands the earliest first receipt came of what came again."""
-    findings: tuple[Finding, ...] = found()
 
 
 def measured_lag_ms(lateness: Lateness, world: World) -> float | None:
@@ -95,7 +93,7 @@ def too_late(part: Part, world: World) -> Repeats:
         is_wrong = bool(over > allowed.unknown_up_to_ms)
         from_ms, said = ended[_holding(row)], {"client": row["node"], "over_ms": float(over), "is_wrong": is_wrong}
         findings.append(_finding(TOO_LATE, row, from_ms, world, allowed, **said))
-    return Repeats(_counts(findings, "received_too_late", "perhaps_too_late"), findings=foremost(findings))
+    return Repeats(_counts(findings, "received_too_late", "perhaps_too_late"), foremost(findings))
 
 
 TOO_LATE_RECEIPTS = Reading(Together.MESSAGE, ("receive",), ("op_id", *PLACE), too_late, types=("ok",))
@@ -128,7 +126,7 @@ def _received(part: Part, world: World, allowed: Tolerance) -> Repeats:
                 said |= {"first_client": before["node"]}
                 findings.append(_finding(kind, row, before["time_ms"], world, allowed, **said))
     counts = {"received_again": number, **_counts(findings)}
-    return Repeats(counts, max(oldest_ms, default=None), foremost(findings))
+    return Repeats(counts, foremost(findings), max(oldest_ms, default=None))
 
 
 def _returned(part: Part, world: World, allowed: Tolerance) -> Repeats:
@@ -136,7 +134,7 @@ def _returned(part: Part, world: World, allowed: Tolerance) -> Repeats:
     rows = part.of("sent_back")
     rows = rows.filter(is_one_of(rows["node"], [node.name for node in world.ours("consumer")]))
     back = (_finding(SENT_BACK, row, row["time_ms"], world, allowed, client=row["node"]) for row in rows_in(rows))
-    return Repeats({"wrong": len(rows)}, findings=foremost(back))
+    return Repeats({"wrong": len(rows)}, foremost(back))
 
 
 def _stored(part: Part, world: World, allowed: Tolerance) -> Repeats:
@@ -175,7 +173,7 @@ def _stored(part: Part, world: World, allowed: Tolerance) -> Repeats:
                 what, sender = f"sent {len(places)} times in {tried} tries", senders.get(msg_key, "")
             copy = {**dict(zip(PLACE, max(places), strict=True)), "msg_key": msg_key, "time_ms": max(times)}
             findings.append(_finding(what, copy, min(times), world, allowed, client=sender))
-    return Repeats({"stored_again": again, "wrong": len(findings)}, findings=foremost(findings))
+    return Repeats({"stored_again": again, "wrong": len(findings)}, foremost(findings))
 
 
 def _may_come_again(world: World, send: Row) -> bool:

@@ -18,8 +18,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from operator import attrgetter
 
 from ....remoting.node.profile import Profile
@@ -28,7 +27,7 @@ from ...oracle.intervals import grouped
 from ...oracle.time_outs import NOT_STORED, STORED, avoidance, avoids, isolation_ms, send_rules
 from ...oracle.world import World
 from ...verdict import Finding
-from ..check import Facts, foremost, found
+from ..check import Found, foremost
 from ..findings import at_a_moment
 from ..record.timer_acts import by_process
 from ..record.turns import client_routes
@@ -49,20 +48,10 @@ Op = tuple[str, int, str]
 """Which send: node, incarnation and op_id."""
 
 
-@dataclass(frozen=True)
-class Tries(Facts):
-    """How many tries followed a failed one, and how many of these its broker; after how many a producer has to isolate
-    their broker; and by kind how many broke a rule."""
-
-    retries: int = 0
-    on_same: int = 0
-    isolating: int = 0
-    broken: Mapping[str, int] = field(default_factory=dict)
-    findings: tuple[Finding, ...] = found()
-
-
-def tries(part: Part, world: World) -> Tries:
-    """What the tries of each send say beside each other."""
+def tries(part: Part, world: World) -> Found:
+    """What the tries of each send say beside each other: how many followed a failed one (retries), and how many of
+    these its broker (on_same); after how many a producer has to isolate their broker (isolating); and how many broke a
+    rule, by the kind of the finding."""
     return _Tries(part, world).counted()
 
 
@@ -96,7 +85,7 @@ class _Tries:
         ]
         """Each with the try before, and its end."""
 
-    def counted(self) -> Tries:
+    def counted(self) -> Found:
         # Of what was stored, `_odd` tells.
         unstored = [(row, before) for row, before, end in self._retries if end is None or end["type"] != "ok"]
         same = [row for row, before in unstored if row["broker_name"] == before["broker_name"]]
@@ -112,8 +101,8 @@ class _Tries:
             *self._to_isolated(),
             *(_finding(row, NOT_ISOLATED, ISOLATES) for row in isolating if not self._is_isolated(row)),
         ]
-        broken = Counter(one.kind for one in findings)
-        return Tries(len(unstored), len(same), len(isolating), broken, foremost(findings))
+        counts = {"retries": len(unstored), "on_same": len(same), "isolating": len(isolating)}
+        return Found({**counts, **Counter(one.kind for one in findings)}, foremost(findings))
 
     def _has_another(self, row: Row) -> bool:
         """Whether the producer's route had a broker that it could try instead."""

@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 
 from ...oracle.deliveries import PULL_MS, Dues
-from ...oracle.intervals import grouped
+from ...oracle.intervals import Stretch, grouped
 from ...oracle.recorded import OURS
 from ...oracle.roles import elects
 from ...oracle.slaves import offsets_copied
@@ -21,7 +21,7 @@ from ...oracle.world import World
 from ...topology import node_of_client_id
 from ...verdict import Finding
 from ..findings import Rule, finding
-from .commits import AtSlave, Committed, Copied, dues_of
+from .commits import AtSlave, Committed, dues_of
 from .control import Control
 from .known_brokers import MASTER_ID
 from .uses import PART_MS, BrokerShares
@@ -104,11 +104,12 @@ def read_there(shares: BrokerShares, world: World, control: Control) -> Iterator
             )
 
 
-def copied_before(world: World, master: str, taken_ms: float) -> Copied | None:
-    """None: there are no slaves, or nothing is certain of them."""
+def copied_before(world: World, master: str, taken_ms: float) -> Stretch | None:
+    """The last time before a queue was taken in which its broker's slaves copied the master's offsets for certain;
+    None: there are no slaves, or nothing is certain of them."""
     until_ms = taken_ms - ANSWERED_MS
     found = [one for one in offsets_copied(world, master) if one.start_ms < until_ms]
-    return Copied(found[-1].start_ms, min(found[-1].end_ms, until_ms)) if found else None
+    return Stretch(found[-1].start_ms, min(found[-1].end_ms, until_ms)) if found else None
 
 
 class _Routes:

@@ -9,8 +9,7 @@ from ...oracle.commits import CommitRules
 from ...oracle.deliveries import Dues, Queue
 from ...oracle.recorded import OURS
 from ...oracle.world import World
-from ...verdict import Finding
-from ..check import Facts, found, largest, least
+from ..check import Facts, Found, largest, least
 from .control import Control, once
 from .route_tables import exists
 
@@ -48,13 +47,6 @@ class Behind(NamedTuple):
     """When its holder gave the queue up, where that is what had to commit it."""
 
 
-class Copied(NamedTuple):
-    """The last time before a queue was taken in which its broker's slaves copied the master's offsets for certain."""
-
-    from_ms: float
-    to_ms: float
-
-
 class AtSlave(NamedTuple):
     """Of a consumer's commits at a slave: in which part of the time (PART_MS)."""
 
@@ -75,18 +67,13 @@ class Committed(Facts):
 
 
 @dataclass(frozen=True)
-class CommitFacts(Facts):
-    """What is gathered of a history."""
+class CommitFacts(Found):
+    """How many commits there were, and by rule how many nothing explains, or the machine's lateness alone; of these,
+    the latter (unsure)."""
 
-    commits: int = 0
     at_brokers: Mapping[str, int] = field(default_factory=dict)
     """With broadcasting, by client: its commits that a broker got, which is nobody's to keep there."""
     at_slaves: Mapping[AtSlave, Committed] = field(default_factory=dict)
-    broken: Mapping[str, int] = field(default_factory=dict)
-    """By rule, what nothing explains, or the machine's lateness alone."""
-    unsure: int = 0
-    """Of these, the latter."""
-    findings: tuple[Finding, ...] = found()
 
 
 @once

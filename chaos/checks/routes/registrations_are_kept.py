@@ -9,8 +9,7 @@ read is no_resurrection's. Presence is read from the NameServer's `route` rows.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
 
 from ...oracle.intervals import until_next
 from ...oracle.name_server import UNREGISTERED, BrokerAtNameServer, Kept, Silence, joined
@@ -37,15 +36,6 @@ _LEFT = "must not hold an unregistered broker", "unregisterBroker: a broker goes
 _GONE = {"closed": _CLOSED, UNREGISTERED: _LEFT}
 
 
-class _Hold(NamedTuple):
-    """In [from_ms, to_ms) the NameServer has what the broker registered `acknowledged` times."""
-
-    from_ms: float
-    to_ms: float
-    topics: tuple[str, ...]
-    acknowledged: int
-
-
 def judge(control: Control, world: World) -> Verdict:
     """Examined: registrations that were taken in, and silences. Violations: where the broker was missing, or still
     there."""
@@ -55,7 +45,7 @@ def judge(control: Control, world: World) -> Verdict:
         if not isinstance(machine, BrokerAtNameServer):
             continue
         pair = _Pair(control, world, life, broker, machine)
-        holds += map(pair.hold_finding, pair.holds())
+        holds += pair.holds()
         expiries += (f for f in map(pair.expiry_finding, machine.must_not()) if f.kind != _NEVER[0] or f.over_ms)
     return verdict_of(
         NAME,
@@ -89,8 +79,8 @@ class _Pair:
         self.tables = route_tables(control, world)
         self.routes = received(control, world).routes(life) if machine.is_witnessed else None
 
-    def holds(self) -> Iterator[_Hold]:
-        """What the NameServer must have, registrations of the same topics that touch as one."""
+    def holds(self) -> Iterator[Finding]:
+        """Of what the NameServer must have; registrations of the same topics that touch are one."""
         rows, by_id = registered_rows(self.control, self.world), elects(self.world, self.broker)
         of_topics: dict[tuple[str, ...], list[Kept]] = defaultdict(list)
         for kept in self.machine.must():
@@ -102,11 +92,13 @@ class _Pair:
             of_topics[topics].append(kept)
         for topics, stretches in of_topics.items():
             for group in joined(stretches) if topics else ():
-                yield _Hold(group[0].start_ms, max(kept.end_ms for kept in group), topics, len(group))
+                span = group[0].start_ms, max(kept.end_ms for kept in group)
+                yield self._hold(topics, *span, acknowledged=len(group))
 
-    def hold_finding(self, hold: _Hold) -> Finding:
-        tolerance = received(self.control, self.world).tolerance(self.life, self.broker, hold.from_ms, hold.to_ms)
-        over_ms, topic, stretch = self._missing(hold)
+    def _hold(self, topics: Sequence[str], from_ms: float, to_ms: float, *, acknowledged: int) -> Finding:
+        """In that time the NameServer has what the broker registered so many times."""
+        tolerance = received(self.control, self.world).tolerance(self.life, self.broker, from_ms, to_ms)
+        over_ms, topic, stretch = self._missing(topics, from_ms, to_ms)
         said = counted(over_ms, tolerance)
         if said["wrong"] and stretch is not None and not self.machine.is_witnessed:
             is_explained = self.control.lateness.explains(self.world, (self.life.node, self.broker), *stretch)
@@ -114,11 +106,11 @@ class _Pair:
         return finding(
             (self.life.node, self.broker, topic),
             "must hold an acknowledged broker",
-            (hold.from_ms, hold.to_ms),
+            (from_ms, to_ms),
             at_no_time(_HOLD_ROW),
             out=stretch,
             tolerance=tolerance,
-            examined=hold.acknowledged,
+            examined=acknowledged,
             **said,
         )
 
@@ -150,16 +142,18 @@ class _Pair:
             times={} if never else {"last registered": last_ms},
         )
 
-    def _missing(self, hold: _Hold) -> tuple[float, str, tuple[float, float] | None]:
+    def _missing(
+        self, topics: Sequence[str], from_ms: float, to_ms: float
+    ) -> tuple[float, str, tuple[float, float] | None]:
         """The longest time for which a topic lacked the broker: how long, which topic, from when to when."""
         worst: tuple[float, str, tuple[float, float] | None] = (0.0, "", None)
-        moves = len({self.world.address_at(self.broker, at_ms) for at_ms in (hold.from_ms, hold.to_ms)}) > 1
+        moves = len({self.world.address_at(self.broker, at_ms) for at_ms in (from_ms, to_ms)}) > 1
         # the run's own topics first: of equal times the first is told
-        for topic in sorted(hold.topics, key=lambda topic: topic not in self.world.topics):
-            due = [*self._due(topic, hold.from_ms, hold.to_ms)]
+        for topic in sorted(topics, key=lambda topic: topic not in self.world.topics):
+            due = [*self._due(topic, from_ms, to_ms)]
             for held in self.tables.presence(self.process, topic, self.broker, anywhere=moves):
-                for from_ms, to_ms in due if not held.present else ():
-                    s, e = max(held.s, from_ms), min(held.e, to_ms)
+                for due_ms, until_ms in due if not held.present else ():
+                    s, e = max(held.s, due_ms), min(held.e, until_ms)
                     if e - s > worst[0]:
                         worst = e - s, topic, (s, e)
         return worst

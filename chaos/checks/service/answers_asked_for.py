@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Facts, Group, Needs, Section, foremost, found
+from ..check import Check, Found, Group, Needs, Section, foremost
 from ..findings import Rule, finding, verdict_by_counts
 from ..plain.part import Gathering, Part, Reading, Row, Together, rows_in, value_of
 
@@ -19,22 +19,19 @@ _ALLOWED = {"bound_ms": None, "formula": "0 unasked", "tolerance_ms": 0, "row": 
 
 
 @dataclass(frozen=True)
-class Answers(Facts):
+class Answers(Found):
     """How many calls were answered, and how many answers nobody had asked for."""
 
-    answered: int = 0
-    unasked: int = 0
     peers: tuple[str, ...] = ()
     """The addresses that such answers came from."""
-    findings: tuple[Finding, ...] = found()
 
 
 def answers(part: Part, world: World) -> Answers:
     """Counted; a wrong peer's answers are as many as the messages, so only some are kept."""
     unasked = rows_in(part.of("unasked_answer"))
     peers = tuple(sorted({row["address"] for row in unasked if row["address"]}))
-    answered = len(part.of(*_OPERATIONS, types=("ok",)))
-    return Answers(answered, len(unasked), peers, foremost(_finding(row, world) for row in unasked))
+    counts = {"answered": len(part.of(*_OPERATIONS, types=("ok",))), "unasked": len(unasked)}
+    return Answers(counts, foremost(_finding(row, world) for row in unasked), peers)
 
 
 ANSWERS = Reading(Together.ROW, (*_OPERATIONS, "unasked_answer"), ("type", "address", "value"), answers)
@@ -46,14 +43,14 @@ def judge(history: Gathering, world: World) -> Verdict:
     findings = answers.findings
     return verdict_by_counts(
         NAME,
-        examined=answers.answered + answers.unasked,
-        wrong=answers.unasked,
+        examined=sum(answers.counts.values()),
+        wrong=answers.counts["unasked"],
         nothing="no call was answered",
-        measured={"answered": answers.answered, "unasked": answers.unasked},
+        measured=answers.counts,
         allowed=_ALLOWED,
         examples=tuple(f.example for f in (*findings[:1], *findings[1:][-1:])),
         findings=findings,
-        why=f"{answers.unasked} answers of {len(answers.peers)} peers were not asked for",
+        why=f"{answers.counts['unasked']} answers of {len(answers.peers)} peers were not asked for",
     )
 
 

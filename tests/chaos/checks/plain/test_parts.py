@@ -1,13 +1,12 @@
 """A history that is cut into parts gives the facts of the whole one."""
 
 import random
-from dataclasses import dataclass
 from itertools import product
 
 import pyarrow as pa
 
 from nemesrv.chaos.checks import CHECKS
-from nemesrv.chaos.checks.check import Facts, found
+from nemesrv.chaos.checks.check import Found
 from nemesrv.chaos.checks.findings import at_a_moment
 from nemesrv.chaos.checks.finishing import seen_by
 from nemesrv.chaos.checks.plain.part import Part, Together, codes, least_of
@@ -52,16 +51,12 @@ def test_the_least_of_each_code_is_not_a_number_where_there_is_none() -> None:
     assert least[2] != least[2]
 
 
-@dataclass(frozen=True)
-class Few(Facts):
-    findings: tuple[Finding, ...] = found()
-
-
 def test_of_many_findings_the_first_of_each_kind_stay_whatever_the_order_of_the_parts() -> None:
     def at(second: int, kind: str = "lost") -> Finding:
         return at_a_moment("broker-a", "", kind, float(second), "", {})
 
-    parts = [Few(tuple(at(second) for second in range(start, 2 * FINDINGS_MAX, 4))) for start in range(4)]
-    parts.append(Few((at(5000, "unread"),)))
-    first = Few((*(at(second) for second in range(FINDINGS_MAX)), at(5000, "unread")))
-    assert Few.total(parts) == Few.total(parts[::-1]) == first
+    lost = [tuple(at(second) for second in range(start, 2 * FINDINGS_MAX, 4)) for start in range(4)]
+    parts = [Found({"lost": len(of)}, of) for of in lost] + [Found({"unread": 1}, (at(5000, "unread"),))]
+    first = *(at(second) for second in range(FINDINGS_MAX)), at(5000, "unread")
+    whole = Found({"lost": 2 * FINDINGS_MAX, "unread": 1}, first)
+    assert Found.total(parts) == Found.total(parts[::-1]) == whole
