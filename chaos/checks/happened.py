@@ -165,7 +165,8 @@ _BROKER: Mapping[str, str] = {
     "registers once a round": "sent {server} more than one registration in a round",
     "registers on one channel": "opened another channel to {server} to register, though the last channel was open",
     "heartbeats everywhere": "sent {server} no heartbeat (904) in a round, which must reach every NameServer",
-    "begins at all NameServers at once": "did not begin the registration at all NameServers at the same time",
+    "begins at all NameServers at once": "did not begin the registration at all NameServers at the same time, or never "
+    "began it at one of them",
     "answers pulls": "did not answer pulls of {client} before the pulls timed out",
     "refuses strangers": "knew no member of {client}'s group, but did not refuse pulls of {client} with code 24",
     "refuses without members": "answered GET_CONSUMER_LIST_BY_GROUP (38) with an empty list, not with code 1",

@@ -86,7 +86,10 @@ class Broker(Stops):
         lists: Sequence[tuple[float, Sequence[str]]] | None,
     ) -> None:
         super().__init__(world, life)
-        self._begun = {server: [one.began_ms for one in of] for server, of in sent.items() if of}
+        listed = (
+            {of.name for of in world.listed(life.node)} if lists is None and world.made_by(life.node) == OURS else ()
+        )
+        self._begun = {server: [one.began_ms for one in of] for server, of in sent.items() if of or server in listed}
         self._sent = sorted((one for of in sent.values() for one in of), key=attrgetter("began_ms"))
         self._changes, self._asked, self._lists = changes, asked, lists
         self._troubles = Troubles(world, life.node)
@@ -114,7 +117,7 @@ class Broker(Stops):
         for one in self._sent:
             if self._recorded_ms(one.began_ms) < end_ms:
                 begun = (self._begun[server] for server in self._told(one.began_ms))
-                acts = (self._apart(one.began_ms, _nearest(times, one.began_ms)) for times in begun)
+                acts = (self._apart(one.began_ms, _nearest(times, one.began_ms, end_ms)) for times in begun)
                 yield from sorted(acts, key=attrgetter("over_ms"))[-1:]
 
     def elsewhere(self) -> Iterator[tuple[str, list[tuple[float, bool]]]]:
@@ -132,7 +135,7 @@ class Broker(Stops):
         return self.after_pauses(began_ms + self.timers.B_ms) + self.timers.delivery_ms
 
     def _told(self, at_ms: float) -> Sequence[str]:
-        """Whom it has to tell then: all that it ever tells, or those on the list that it had fetched; of one that was
+        """Whom it has to tell then: all on its list, or those on the list that it had fetched; of one that was
         just being replaced nobody knows."""
         if self._lists is None:
             return [*self._begun]
@@ -261,6 +264,7 @@ def _unlike_apaches(world: World, broker: str, topics: Mapping[str, Sequence[int
     return ""
 
 
-def _nearest(times_ms: Sequence[float], at_ms: float) -> float:
+def _nearest(times_ms: Sequence[float], at_ms: float, end_ms: float) -> float:
+    """end_ms: without any time."""
     at = bisect_left(times_ms, at_ms)
-    return min(times_ms[max(at - 1, 0) : at + 1], key=lambda time_ms: abs(time_ms - at_ms))
+    return min(times_ms[max(at - 1, 0) : at + 1], key=lambda time_ms: abs(time_ms - at_ms), default=end_ms)

@@ -41,7 +41,7 @@ planted = Planted()
 # -- registration
 
 
-@planted(BROKER_A, "smoke", caught_by="routes_converge routes_are_true")
+@planted(BROKER_A, "smoke", caught_by="routes_converge routes_are_true timers_kept")
 @may_find("answers_are_true client_routes_are_true duplicates messages_delivered prompt_answers")
 def broker_skips_a_name_server(broker: Broker) -> None:
     """a broker never registers with the first NameServer of its list"""
