@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from .plain.part import Gathering, Reading
 
 Seen_ = TypeVar("Seen_")
+Key_ = TypeVar("Key_")
+Value_ = TypeVar("Value_")
 
 
 class Group(StrEnum):
@@ -126,6 +128,13 @@ def joined() -> Any:
 
 
 _ADDING = "adding"
+
+
+@dataclass(frozen=True)
+class Table(Facts, Generic[Key_, Value_]):
+    """Numbers, or facts, of each of some."""
+
+    of: Mapping[Key_, Value_] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -10,19 +10,20 @@ from ...arrow import Flags, np, pa, pc
 from ...oracle.lost_brokers import Absence
 from ...oracle.world import World
 from ...topology import broker_name
-from ..record.broker_uses import BrokerUses, Use, Uses, key_of, lost_at
+from ..check import Table
+from ..record.broker_uses import Key, Use, Uses, key_of, lost_at
 from ..record.control import Control
 from ..record.route_tables import exists
 from .part import Part, Reading, Together, floats, is_one_of, rows_in
 
 
-def broker_uses(absences: Callable[[Control, World], Sequence[Absence]]) -> Reading[BrokerUses]:
+def broker_uses(absences: Callable[[Control, World], Sequence[Absence]]) -> Reading[Table[Key, Uses]]:
     """What the clients did in these absences."""
 
-    def of(part: Part, world: World) -> BrokerUses:
+    def of(part: Part, world: World) -> Table[Key, Uses]:
         found = absences(part.control, world)
         if not found:
-            return BrokerUses()
+            return Table()
         began, held = part.of("send_attempt", "pull", types=("invoke",)), _held(part.control)
         at_ms, retried = floats(began["time_ms"]), floats(began["attempt"], 0.0) > 0
         # A retry chooses its broker from the route that its send began with.
@@ -48,7 +49,7 @@ def broker_uses(absences: Callable[[Control, World], Sequence[Absence]]) -> Read
                     worst = Use(float(reach_ms), *use)
                     seen = seen.plus(Uses(late=1, last_ms=float(chose_ms), worst=worst, last=last))
             uses[key_of(absence)] = seen
-        return BrokerUses(uses)
+        return Table(uses)
 
     columns = ("type", "op_id", "topic", "broker_name", "address", "attempt")
     return Reading(Together.OPERATION, ("send", "send_attempt", "pull"), columns, of)

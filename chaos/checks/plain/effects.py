@@ -1,12 +1,11 @@
 """How many tries and pulls show that a fault had an effect: they failed, or took as long as a link was slow."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ...arrow import np, pc
 from ...oracle.world import World
-from ..check import Facts
+from ..check import Table
 from .part import Part, Reading, Together, floats, is_one_of
 
 
@@ -28,17 +27,10 @@ class Asked(NamedTuple):
     """Until when the start of a next process shows it, which may take as long as a program needs to come up."""
 
 
-@dataclass(frozen=True)
-class Effects(Facts):
-    """fault_id → failed, or slow → rows."""
+def effects(asked: Callable[[World], Iterable[Asked]]) -> Reading[Table[str, Mapping[str, int]]]:
+    """What is counted of the faults that are asked about: fault_id → failed, or slow → rows."""
 
-    of: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-
-
-def effects(asked: Callable[[World], Iterable[Asked]]) -> Reading[Effects]:
-    """What is counted of the faults that are asked about."""
-
-    def of(part: Part, world: World) -> Effects:
+    def of(part: Part, world: World) -> Table[str, Mapping[str, int]]:
         faults = [one for one in asked(world) if not one.only]
         rows = part.of("send_attempt", "pull") if faults else part.table.slice(0, 0)
         rows = rows.filter(pc.is_valid(pc.coalesce(rows["address"], rows["name_server"])))
@@ -60,7 +52,7 @@ def effects(asked: Callable[[World], Iterable[Asked]]) -> Reading[Effects]:
                 if count := int(shown.sum()):
                     of_kind = found.setdefault(one.fault_id, {})
                     of_kind[kind] = of_kind.get(kind, 0) + count
-        return Effects(found)
+        return Table(found)
 
     return Reading(
         Together.ROW, ("send_attempt", "pull"), ("type", "address", "name_server", "code", "duration_ms"), of

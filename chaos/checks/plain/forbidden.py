@@ -23,8 +23,7 @@ sooner than the slave can have the message, and 12 no sooner than syncFlushTimeo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -37,7 +36,7 @@ from ...oracle.recorded import NodeInfo
 from ...oracle.roles import elects
 from ...oracle.slaves import slave_processes_gone, waits_for_slaves
 from ...oracle.world import World
-from ..check import Facts
+from ..check import Table
 from ..record.control import Control, Row
 from ..record.registered_rows import row_of
 from ..record.slots import TRY, Tally
@@ -136,21 +135,15 @@ class Refusal(NamedTuple):
     to_queue: float = math.inf
 
 
-@dataclass(frozen=True)
-class Forbidden(Facts):
+def forbidden(part: Part, world: World) -> Table[tuple[str, str, Duty], Tally]:
     """By broker, topic and duty; bad is what was answered against it."""
-
-    asked: Mapping[tuple[str, str, Duty], Tally] = field(default_factory=dict)
-
-
-def forbidden(part: Part, world: World) -> Forbidden:
     found: dict[tuple[str, str, Duty], list[Tally]] = {}
     for refusal in _refusals(part.control, world):
         rows = _asked(part, world, refusal)
         if len(rows):
             about = refusal.broker.name, refusal.topic, refusal.duty
             found.setdefault(about, []).append(_tally(rows, refusal.is_bad(rows)))
-    return Forbidden({key: Tally.total(tallies) for key, tallies in found.items()})
+    return Table({key: Tally.total(tallies) for key, tallies in found.items()})
 
 
 FORBIDDEN = Reading(

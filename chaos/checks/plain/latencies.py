@@ -1,7 +1,7 @@
 """How long brokers took in quiet times, counted by broker, quiet stretch and level (prompt_answers).
 
 send_attempt ok ──────────────────────────────► its duration ─────────────────────────────────────┐
-send ok ─┐                                                                                        ├─► Latencies
+send ok ─┐                                                                                        ├─► Timed
 receive ─┴─ of a key ─► from the send's end, or the end of the delay, until the first receipt ────┘
 """
 
@@ -16,7 +16,7 @@ from ...oracle.deliveries import delivered
 from ...oracle.intervals import Stretch
 from ...oracle.recorded import OURS
 from ...oracle.world import World
-from ..check import Facts, largest, least
+from ..check import Facts, Table, largest, least
 from .part import Part, Reading, Together, began_ms, codes, floats, groups
 
 DELAYED = "delayed delivery"
@@ -61,39 +61,33 @@ class Timed(Facts):
     """When the stretch was over; of several peers' the last."""
 
 
-@dataclass(frozen=True)
-class Latencies(Facts):
-    """How long everything took that ended in quiet times."""
-
-    timed: Mapping[Who, Timed] = field(default_factory=dict)
-
-
 def send_times(
     quiet: Callable[[World], Mapping[tuple[str, str], Sequence[Stretch]]], least_ms: Callable[[World], float]
-) -> Reading[Latencies]:
+) -> Reading[Table[Who, Timed]]:
     """What brokers' answers to sends took in these stretches, by producer and broker name."""
 
-    def of(part: Part, world: World) -> Latencies:
+    def of(part: Part, world: World) -> Table[Who, Timed]:
         rows, stretches = part.of("send_attempt", types=("ok",)), quiet(world)
         rows = rows.filter(pc.is_valid(rows["duration_ms"]))
-        times, counted = Times(began_ms(rows), floats(rows["time_ms"]), floats(rows["duration_ms"])), [Latencies()]
+        times = Times(began_ms(rows), floats(rows["time_ms"]), floats(rows["duration_ms"]))
+        counted = [Table[Who, Timed]()]
         for at in groups(codes(rows, "node", "broker_name")):
             node, broker = (rows[name][int(at[0])].as_py() for name in ("node", "broker_name"))
             counted.append(in_quiet("send", broker, times.at(at), stretches.get((node, broker), ()), least_ms(world)))
-        return Latencies.total(counted)
+        return Table.total(counted)
 
     return Reading(Together.ROW, ("send_attempt",), ("type", "broker_name", "duration_ms"), of)
 
 
 def delivery_times(
     quiet: Callable[[World], Sequence[Stretch]], least_ms: Callable[[World], float]
-) -> Reading[Latencies]:
+) -> Reading[Table[Who, Timed]]:
     """What the delivery of brokers' messages took in these stretches."""
 
-    def of(part: Part, world: World) -> Latencies:
+    def of(part: Part, world: World) -> Table[Who, Timed]:
         stretches = quiet(world)
         if not stretches:
-            return Latencies()
+            return Table()
         span = min(s.start_ms for s in stretches), max(s.end_ms for s in stretches)
         sends, receipts = (_within(part.of(*of), span) for of in (("send",), ("receive",)))
         sends = sends.filter(pc.fill_null(pc.equal(sends["type"], "ok"), False))
@@ -115,11 +109,11 @@ def delivery_times(
         known = np.isfinite(sent_ms)
         receipts, sent_ms = receipts.filter(known), sent_ms[known]
         ended = np.maximum(floats(receipts["time_ms"]), sent_ms)
-        times, counted = Times(sent_ms, ended, ended - sent_ms), [Latencies()]
+        times, counted = Times(sent_ms, ended, ended - sent_ms), [Table[Who, Timed]()]
         for at in groups(codes(receipts, "broker_name", "operation")):
             broker, operation = (receipts[name][int(at[0])].as_py() for name in ("broker_name", "operation"))
             counted.append(in_quiet(operation, broker, times.at(at), stretches, least_ms(world)))
-        return Latencies.total(counted)
+        return Table.total(counted)
 
     return Reading(Together.MESSAGE, ("send", "receive"), ("type", "f", "broker_name"), of, types=("ok",))
 
@@ -136,7 +130,7 @@ def _within(rows: pa.Table, span: tuple[float, float]) -> pa.Table:
     return rows.filter(pc.and_(pc.greater_equal(rows["time_ms"], span[0]), pc.less_equal(rows["time_ms"], span[1])))
 
 
-def in_quiet(operation: str, peer: str, of: Times, stretches: Sequence[Stretch], least_ms: float) -> Latencies:
+def in_quiet(operation: str, peer: str, of: Times, stretches: Sequence[Stretch], least_ms: float) -> Table[Who, Timed]:
     """What began and ended in each of these stretches, and in none before, by how often it doubled the bound."""
     free, found = np.ones(len(of.began), bool), dict[Who, Timed]()
     for stretch in stretches:
@@ -150,4 +144,4 @@ def in_quiet(operation: str, peer: str, of: Times, stretches: Sequence[Stretch],
             first_ms = float(ended[slow].min()) if slow.any() else None
             timed = Timed(len(took_ms), over, float(took_ms.max()), first_ms, stretch.end_ms)
             found[Who(operation, peer, stretch.start_ms)] = timed
-    return Latencies(found)
+    return Table(found)

@@ -11,22 +11,23 @@ from ...oracle.slaves import CODES as STORED_ALONE
 from ...oracle.slaves import unreplicated
 from ...oracle.world import World
 from ...topology import broker_name
-from ..record.slots import OPERATIONS, TRY, Slot, Slots, Tally, bucket_ms, counted_nodes, edges
+from ..check import Table
+from ..record.slots import OPERATIONS, TRY, Slot, Tally, bucket_ms, counted_nodes, edges
 from .part import Part, Reading, Together, began_ms, floats, is_one_of
 
 
-def slots(part: Part, world: World) -> Slots:
+def slots(part: Part, world: World) -> Table[Slot, Tally]:
     """Those of the run's clients and its prober, between every fault, heal and bound of a quiet stretch."""
     return slots_between(part, world, edges(world))
 
 
-def slots_between(part: Part, world: World, at_ms: Sequence[float]) -> Slots:
+def slots_between(part: Part, world: World, at_ms: Sequence[float]) -> Table[Slot, Tally]:
     """The same, with these edges, ascending."""
     rows = part.of(*OPERATIONS, TRY, types=_ENDS).select([*_COLUMNS, "time_ms", "node", "event"])
     counts = pc.and_(is_one_of(rows["node"], counted_nodes(world)), pc.less_equal(rows["time_ms"], world.end_ms))
     rows = rows.filter(pc.and_not(counts, pc.and_(pc.equal(rows["event"], TRY), _is_misled(rows, world))))
     if not len(rows):
-        return Slots()
+        return Table()
     between, ended_ms, good = np.array(at_ms, np.float64), floats(rows["time_ms"]), _are_good(rows, world)
     began = began_ms(rows)
     is_try = pc.equal(rows["event"], TRY)
@@ -49,7 +50,7 @@ def slots_between(part: Part, world: World, at_ms: Sequence[float]) -> Slots:
     counted = pa.table(columns).group_by(Slot._fields).aggregate([tuple(name.rsplit("_", 1)) for name in of_tally])
     order, n = (*Slot._fields, *of_tally), len(Slot._fields)
     found = zip(*(counted[name].to_pylist() for name in order), strict=True)
-    return Slots({Slot(*row[:n]): Tally(*row[n:]) for row in found})
+    return Table({Slot(*row[:n]): Tally(*row[n:]) for row in found})
 
 
 def _is_misled(rows: pa.Table, world: World) -> pa.Array:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -21,7 +20,7 @@ from ...oracle.deliveries import Holding
 from ...oracle.recorded import OURS
 from ...oracle.time_outs import POLL, avoidance
 from ...oracle.world import World
-from ..check import Facts
+from ..check import Table
 from ..record.commits import dues_of
 from ..record.control import Control
 from ..record.turns import Step, Stepped, goes_round
@@ -164,13 +163,6 @@ def _in_parts(rows: pa.Table, of: Callable[..., K], *columns: str) -> dict[K, di
     return dict(found)
 
 
-@dataclass(frozen=True)
-class Steps(Facts):
-    """From queue to queue, where something failed; those of a client are in one part."""
-
-    of: Mapping[Step, Stepped] = field(default_factory=dict)
-
-
 def _looked_at(failed: Mapping[tuple[str, float], int], control: Control, world: World) -> list[Span]:
     """Between two edges where something failed at a producer that goes round; and around each of its polls, which
     leaves its turn as it is, unless the route is another."""
@@ -188,8 +180,8 @@ def _looked_at(failed: Mapping[tuple[str, float], int], control: Control, world:
     return sorted(found)
 
 
-def steps(part: Part, world: World) -> Steps:
-    """Those of the producers that go round, where they are looked at."""
+def steps(part: Part, world: World) -> Table[Step, Stepped]:
+    """From queue to queue, of the producers that go round, where they are looked at."""
     failed = _failed(part, world, np.array(edges(part.control, world)))
     spans = _looked_at(failed, part.control, world)
     sends, begun = part.of("send"), part.of("send_attempt", types=("invoke",))
@@ -223,7 +215,7 @@ def steps(part: Part, world: World) -> Steps:
             step = Step(*op[:2], topics[op], at_ms, before[1], queue, before[0] == op)
             times, first_ms = found.get(step, Stepped(0, row["time_ms"]))
             found[step] = Stepped(times + 1, first_ms)
-    return Steps(found)
+    return Table(found)
 
 
 STEPS = Reading(

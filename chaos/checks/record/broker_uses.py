@@ -17,7 +17,7 @@ began, which stay the same whenever a growing history is judged.
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...oracle.intervals import grouped
@@ -60,13 +60,6 @@ class Uses(Facts):
 
 Key = tuple[str, str, float]
 """Client, broker, and when the broker was lost: what tells an absence from others, whenever a history is judged."""
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerUses(Facts):
-    """What clients did while brokers were lost to them."""
-
-    of: Mapping[Key, Uses] = field(default_factory=dict)
 
 
 _GONE_ROW = "a broker's address that no route of the client names"

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...oracle.quiet import calm_but_stalls
@@ -63,13 +63,6 @@ class Tally(Facts):
     def ratio(self) -> float:
         """To six places; 1 only when nothing failed."""
         return 1.0 if not self.bad else min(round(self.good / self.ended, 6), 0.999999)
-
-
-@dataclass(frozen=True)
-class Slots(Facts):
-    """All slots of a history."""
-
-    slots: Mapping[Slot, Tally] = field(default_factory=dict)
 
 
 def counted_nodes(world: World) -> list[str]:

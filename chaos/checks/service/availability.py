@@ -46,11 +46,11 @@ _ROW = "quiet from R + C + P + J + A + T after the end of a fault"
 def judge(history: Gathering, world: World) -> Verdict:
     """Examined: operations where a floor holds. Violations: failures below it."""
     floor = world.run.get("availability_floor")
-    tallied = Tallies(history.counted(SLOTS, world).slots, world, history.control)
+    tallied = Tallies(history.counted(SLOTS, world).of, world, history.control)
     in_quiet = [*tallied.tries.values(), *tallied.quiet.values()]
     of_scenario = [*tallied.faulted.values()] if floor is not None else []
     failed_at = {broker for (_, broker), tally in tallied.tries.items() if tally.bad}
-    asked = sorted(history.counted(FORBIDDEN, world).asked.items())
+    asked = sorted(history.counted(FORBIDDEN, world).of.items())
     told = [(of, tally) for of, tally in asked if of[2] not in _TAKEN or (tally.bad and of[0] not in failed_at)]
     forbidden = [_forbidden(*one) for one in told]
     examined = sum(tally.ended for tally in (*in_quiet, *of_scenario)) + sum(one.examined for one in forbidden)

@@ -55,7 +55,7 @@ EFFECTS = effects(lambda world: _asked(world))
 
 def judge(history: Gathering, world: World) -> Verdict:
     """Examined: faults and clients. None is a violation: what did not happen makes it UNKNOWN."""
-    worked = {slot.node for slot, tally in history.counted(SLOTS, world).slots.items() if tally.good}
+    worked = {slot.node for slot, tally in history.counted(SLOTS, world).of.items() if tally.good}
     return judged(history.control, world, worked, history.counted(EFFECTS, world).of)
 
 

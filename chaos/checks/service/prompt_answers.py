@@ -36,9 +36,9 @@ from ...oracle.recorded import PROXIES
 from ...oracle.slaves import slaves_of
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Group, Needs, Section
+from ..check import Check, Group, Needs, Section, Table
 from ..findings import Rule, finding, rounded, verdict_of
-from ..plain.latencies import DELAYED, STEPS, Latencies, Timed, Times, Who, delivery_times, in_quiet, send_times
+from ..plain.latencies import DELAYED, STEPS, Timed, Times, Who, delivery_times, in_quiet, send_times
 from ..plain.part import Gathering
 from ..record.control import Control
 from ..record.lateness import Lateness
@@ -116,7 +116,7 @@ def shared(world: World) -> list[Stretch]:
 SENDS, DELIVERY = send_times(sends, bound_ms), delivery_times(shared, bound_ms)
 
 
-def of_name_servers(control: Control, world: World) -> Latencies:
+def of_name_servers(control: Control, world: World) -> Table[Who, Timed]:
     """Look-ups and registrations that were answered, by NameServer and quiet stretch."""
     names = {node.address: node.name for node in world.of_kind("name_server")}
     registering, of = registrations(world), defaultdict[tuple[str, str, str], list[tuple[float, float, float]]](list)
@@ -125,11 +125,11 @@ def of_name_servers(control: Control, world: World) -> Latencies:
         if row.code is not None and row.duration_ms is not None and row.name_server in names and _tries(row) <= 1:
             times = row.began_ms, row.time_ms, row.duration_ms
             of[operation, row.node, names[row.name_server]].append(times)
-    counted = [Latencies()]
+    counted = [Table[Who, Timed]()]
     for (operation, node, server), every in of.items():
         stretches = look_ups(world, node) if operation == "look-up" else registering.get((node, server), ())
         counted.append(in_quiet(operation, server, Times(*np.array(every).T), stretches, bound_ms(world)))
-    return Latencies.total(counted)
+    return Table.total(counted)
 
 
 def _tries(row: Any) -> int:
@@ -139,7 +139,7 @@ def _tries(row: Any) -> int:
 def judge(history: Gathering, world: World) -> Verdict:
     """Examined: operations in quiet times. Violations: those that a slow peer answered late."""
     counted = (of_name_servers(history.control, world), *(history.counted(one, world) for one in (SENDS, DELIVERY)))
-    return judged(Latencies.total(counted).timed, history.control.lateness, world)
+    return judged(Table.total(counted).of, history.control.lateness, world)
 
 
 def judged(every: Mapping[Who, Timed], lateness: Lateness, world: World) -> Verdict:

@@ -31,7 +31,7 @@ def judge(history: Gathering, world: World) -> Verdict:
     found_moments = moments(world)
     if not found_moments:
         return Verdict.nothing_examined(NAME, "there was no fault, so there is nothing to recover from")
-    of = of_clients(history.counted(SLOTS, world).slots, world)
+    of = of_clients(history.counted(SLOTS, world).of, world)
     found = [*recoveries(world, found_moments, of, edges(world))]
     judged = [recovery for recovery in found if recovery.judged]
     findings = [_finding(one, history.control.lateness, world) for one in judged]

@@ -98,7 +98,7 @@ def samples_of(run: str, rows: Sequence[Mapping[str, Any]]) -> RunSamples:
     found = moments(world)
     history, _ = in_memory(to_table([dict(row) for row in rows if row["event"] in EVENTS]))
     edges = [moment.at_ms for moment in found]
-    counted = slots_between(history.part, world, edges).slots
+    counted = slots_between(history.part, world, edges).of
     of_clients = dict(sorted(counted.items()))
     samples: dict[str, list[float]] = {metric: [] for metric in METRICS}
     cut_short: dict[str, int] = defaultdict(int)

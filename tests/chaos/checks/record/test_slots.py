@@ -41,13 +41,13 @@ def at_random(seed: int) -> HistoryBuilder:
 def test_slots_are_what_one_operation_at_a_time_comes_to(seed: int) -> None:
     builder = at_random(seed)
     history, world = in_memory(to_table(builder.rows))
-    assert history.counted(SLOTS, world).slots == one_at_a_time(builder.rows, world)
+    assert history.counted(SLOTS, world).of == one_at_a_time(builder.rows, world)
 
 
 def test_slots_of_a_generated_run_are_what_one_operation_at_a_time_comes_to() -> None:
     rows = generate.rows_of(6_000, 5)
     history, world = in_memory(to_table(rows))
-    found = history.counted(SLOTS, world).slots
+    found = history.counted(SLOTS, world).of
     assert found == one_at_a_time(rows, world)
     assert len(found) > 100
 

@@ -16,7 +16,7 @@ from tests.chaos.builder import HistoryBuilder, address_of, cluster
 def check(builder: HistoryBuilder) -> Verdict:
     """Of NameServers alone, which are judged without Spark."""
     control, world = builder.facts()
-    return judged(of_name_servers(control, world).timed, control.lateness, world)
+    return judged(of_name_servers(control, world).of, control.lateness, world)
 
 
 def story() -> HistoryBuilder:
@@ -140,7 +140,7 @@ def test_one_stall_does_not_excuse_a_peer_that_is_slow_all_the_time() -> None:
 def test_levels_are_eighths_of_a_doubling_above_the_bound() -> None:
     took_ms = np.array([1, 100, 101, 110, 200, 399, 401, 1e9])
     times = Times(np.zeros(len(took_ms)), took_ms, took_ms)
-    (timed,) = in_quiet("send", "broker-a", times, [Stretch(0.0, 1e9)], 100.0).timed.values()
+    (timed,) = in_quiet("send", "broker-a", times, [Stretch(0.0, 1e9)], 100.0).of.values()
     assert timed.over == dict.fromkeys((0, 1, 8, 15, 16, 96), 1)
     assert bound_ms(story().facts()[1]) == 100.0
 
@@ -214,7 +214,7 @@ def test_what_is_done_to_a_producer_makes_no_delivery_late(source: str, quiet: l
 
 def test_who_is_timed_is_told_by_what_was_asked_of_whom_since_when() -> None:
     control, world = look_ups(story(), *[2.0] * 10, *[2000.0] * 5).end(120).facts()
-    whole = of_name_servers(control, world).timed
+    whole = of_name_servers(control, world).of
     (who,) = whole
     assert who == Who("look-up", "ns-0", 0.0)
     assert (whole[who].count, sum(whole[who].over.values())) == (15, 5)
