@@ -90,21 +90,6 @@ def test_the_added_defect_is_found_by_the_added_check_and_the_clean_twin_is_clea
     ]
 
 
-def test_a_check_that_no_judge_can_run_is_an_error_with_one_sentence(copy: Path) -> None:
-    from nemesrv.chaos.checks.check import Check, Group, Needs, Section
-
-    with pytest.raises(TypeError, match=r"the record of lost must say how its `readings` become its facts"):
-        Check(
-            name="lost",
-            says="nothing is lost",
-            group=Group.MESSAGES,
-            section=Section.MESSAGES,
-            needs=(Needs.MESSAGES,),
-            readings=CHECKS["duplicates"].readings,
-            judge=CHECKS["order_kept"].judge,
-        )
-
-
 NAMES: Mapping[str, tuple[Collection[str], Collection[str]]] = {
     "checks": (CHECKS, ()),
     "faults": (FAULTS, ("operations/inferring/telling.py",)),
