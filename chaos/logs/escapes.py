@@ -5,7 +5,6 @@ terminals and dumps. A form of escape is taken if more lines are understood with
 2024-05-20+14%3A20%3A00+INFO+main+-+…             the same where + is a space
 2024-05-20 14:20:00 INFO main - registerBro=      a mail, in which = ends a line that goes on
 2024-05-20 14:20:00 INFO main - new topic^M$      control characters by a letter, as `cat -A` shows them
-2024-05-20 14:20:00 WARN main - …#012#011at …     control characters by their octal code, as rsyslog writes them
 LogEvent(line=2024-05-20 14:20:00 INFO …, n=1)    what ends every line
 {"data": "MjAyNC0wNS0yMCAxNDoyMDowMCBJTkZP…"}     base64, or hex digits
 """
@@ -28,7 +27,6 @@ _CODES = {"dash": rb"2d|055", "space": rb"20|040", "colon": rb"3a|072"}
 _GOES_ON = re.compile(rb"(?:[^\n]*=\r?\n)+[^\n]*")
 _SHOWN = re.compile(rb"(?P<high>M-)?\^(?P<letter>[@-_?])|M-(?P<as_it_is>.)")
 _HEX_CODE, _OCTAL_CODE = rb"([0-9A-F]{2})", rb"([0-3][0-7]{2})"
-_CONTROL = re.compile(rb"[#\\](0(?:1[0-7]|33))(?!\d)")
 _MARK = re.compile(rb"\\(?=[^\w\s\\\"']| )")
 _CODED = re.compile(rb"MjA[xy][A-Za-z0-9+/]{24,}={0,2}|(?:0x|\\x)?(?P<hex>32303[12](?:[0-9A-Fa-f]{2}){20,})")
 """Base64 and hex digits of texts that begin with a year: 201x, 202x."""
@@ -60,7 +58,6 @@ def _forms(first: bytes) -> Iterator[Form]:
         yield from _of_sign(stamp)
     yield lambda data: _SHOWN.sub(_shown, data)
     yield lambda data: _TWICE.sub(b"", data)
-    yield lambda data: _CONTROL.sub(lambda found: _character(int(found[1], 8)), data)
     yield lambda data: html.unescape(data.decode(errors="surrogateescape")).encode(errors="surrogateescape")
     yield lambda data: _MARK.sub(b"", data)
     yield lambda data: _CODED.sub(_decoded, data)

@@ -158,7 +158,7 @@ _PREFIX = re.compile(
     r"(?P<number>\A\d+(?=[:-])|:\d+(?=:)|-\d+(?=-))?(?:\s*[|:]\s*|-|\s+)" + _BEGINS
 )
 """`ns1: `, `ns-0: `, `ns-0 | `, `[pod/ns-0/main] `, grep's `namesrv.log:12:` and `namesrv.log-12-`."""
-_SEVERAL = ("},", "}]", "]}", "'),", "\\n", "<br", "</")
+_SEVERAL = ("},", "}]", "]}", "'),", "\\n", "#012", "<br", "</")
 """Each line with several records has one of these."""
 _IS_NUMBER = re.compile(r"\d+[.)]?")
 _MARKS = ("{", "}", "[", "]", '"', "'", "`")

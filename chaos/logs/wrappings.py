@@ -34,8 +34,9 @@ _STAMPS = re.compile(
 )
 _WORD = re.compile(r"(?<![\w.-])[A-Za-z][\w./-]*(?![\w./=-])(?! ?[:=] ?\")")
 _QUOTED = {'"': re.compile(r'(?P<text>(?:\\.|""|[^"\\])*)"'), "'": re.compile(r"(?P<text>(?:\\.|''|[^'\\])*)'")}
-_ENDS = re.compile(r"(?:\\r)?\\n|<br ?/?>|</\w+>")
-"""Line ends that somebody wrote as text, or a page as tags."""
+_ENDS = re.compile(r"(?:\\r)?\\n|#012|<br ?/?>|</\w+>")
+"""Line ends that somebody wrote as text, rsyslog by their octal code, or a page as tags."""
+_FRAME = re.compile(r"(?:\\n|#012)(?:\s|\\t|#011)*at [\w.$]+\(")
 _NUMBERS = re.compile(r"\d+")
 _OF_A_STREAM = re.compile(
     r"(?:.*[._])?(?:pod|pod_?name|pod\.name|container\.name|container_name|host|hostname|host\.name)"
@@ -76,8 +77,11 @@ def json_object(line: str) -> dict[str, Any] | None:
 
 
 def records_in(line: str) -> list[str]:
-    """Return the texts of all log records in a line that has several: in quotes, or with line ends written as text."""
+    """Return the texts of all log records in a line that has several, or one with its stack trace: in quotes, or with
+    line ends written as text."""
     begins = [at for at in _may_begin(line, len(line)) if _begins_record(line[at:])]
+    if len(begins) == 1 and _quoted(line, begins[0]) is None and _FRAME.search(line) is not None:
+        return ["\n".join(_ENDS.split(line))]
     if len(begins) < 2:
         return []
     texts = [_said(found["text"], line[at - 1]) for at in begins if (found := _quoted(line, at)) is not None]

@@ -163,6 +163,15 @@ def test_what_goes_on_with_a_record_stays_with_it_in_every_wrapping(wrap: Callab
     assert (reader.counts.understood, reader.counts.continued) == (3, 2)
 
 
+@pytest.mark.parametrize(("end", "tab"), [("#012", "#011"), ("\\n", "\\t")], ids=["rsyslog", "as-text"])
+def test_a_stack_trace_in_the_line_of_its_record_goes_on_with_it(end: str, tab: str) -> None:
+    one = end.join(TRACE[1:4]).replace("\t", tab)
+    rows, _ = read([f"May 20 06:20:00 mq-1 java[4711]: {line}" for line in (TRACE[0], one, TRACE[4])])
+    bare, _ = read(TRACE)
+    assert [row.fields.get("exception") for row in rows] == [row.fields.get("exception") for row in bare]
+    assert {row.prefix for row in rows} == {"mq-1/java"}
+
+
 def test_a_record_with_its_stack_trace_in_one_text_is_one_record() -> None:
     records = [TRACE[0], "\n".join(TRACE[1:4]), TRACE[4]]
     rows, reader = read([json.dumps({"fields": {"text": record}}) for record in records])
