@@ -153,6 +153,13 @@ _ALL = (
         needs=("go",),
         command=("env", "HOME={home}", "ROCKETMQ_GO_LOG_LEVEL=error", "{folder}/driver"),
         profile="go",
+        findings=(
+            "CreateReplyMessage() reads the given body as properties, so each reply arrives without a body, unless the "
+            "program sets Body itself.",
+            "a transaction producer answers a broker's check only if its group is the first of its client instance: "
+            "without an instance name of its own, half messages of a second group in the program never end.",
+            "the messages of a batch have no UNIQ_KEY, so the send's result has no message id.",
+        ),
     ),
     Client(
         name="go-2.0.0",
@@ -164,6 +171,10 @@ _ALL = (
         needs=("go",),
         command=("env", "HOME={home}", "ROCKETMQ_GO_LOG_LEVEL=error", "{folder}/driver"),
         profile="go-2.0",
+        findings=(
+            "a batch is sent without defaultTopicQueueNums, and every broker refuses it (Apache's 4.9.7: "
+            "NumberFormatException).",
+        ),
         of_two_runs="a send without a route makes 6 look-ups (`sendSync`: 3 tries, and 2 look-ups in each), and the "
         "machine's load decides how many sends, each 200 ms, its first second has",
     ),

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from nemesrv.chaos.apache.maven import JavaMissing, cache, resolve
 
-from ..interop.jars import AGES, class_path
+from ..interop.jars import AGES, class_path, number, of_version
 from .catalogue import CLIENTS, DRIVERS, Client, Registry
 
 BUILD_TIMEOUT_S = 1_800
@@ -155,6 +155,8 @@ def _maven(client: Client, target: Path) -> None:
 
 
 def _go(client: Client, target: Path) -> None:
+    source = target / Path(client.driver).name
+    source.write_text(of_version(source.read_text("utf-8"), number(client.version)), "utf-8")
     (target / "go.mod").write_text(GO_MOD.format(package=client.package, version=client.version))
     # v2.0.0 names one of 2018, which panics on the maps of Go 1.24
     _run(client, ("go", "get", "github.com/modern-go/reflect2@v1.0.2"), target)

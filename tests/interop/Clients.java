@@ -49,9 +49,10 @@ import org.apache.rocketmq.common.message.MessageQueue;
 
 /**
  * A producer and consumers of every kind in one JVM: args are the NameServers and a prefix of topics and groups.
- * What was sent and what came are tab-separated lines SEND and RECEIVE; commands on stdin: send, consume, pull, late,
- * restart, transact, request, filter, trace, listen NAME. Between "since" or "before" and "end" is what clients from
- * that version on, or only older ones, have (jars.py).
+ * What was sent and what came are tab-separated lines SEND and RECEIVE; commands on stdin: send, consume, orderly, lite,
+ * pull, late, restart, transact, request, filter, trace, listen NAME. DONE ends each, and says "lacks" where these
+ * clients have no such thing. Between "since" or "before" and "end" is what clients from that version on, or only
+ * older ones, have (jars.py).
  */
 public class Clients {
     static final int BIG = 10_000;
@@ -85,8 +86,10 @@ public class Clients {
             } else if (line.equals("consume")) {
                 push.add(concurrent("all", "*"));
                 push.add(concurrent("tagged", "TagA || TagC"));
+            } else if (line.equals("orderly")) {
                 push.add(orderly());
                 // since 4.6.0
+            } else if (line.equals("lite")) {
                 lite();
                 // end
             } else if (line.equals("late")) {
@@ -117,6 +120,9 @@ public class Clients {
                 push.remove(0).shutdown();
                 one("again", message("again-0", "TagA", "after the restart"));
                 push.add(0, concurrent("all", "*"));
+            } else {
+                say("DONE", line, "lacks");
+                continue;
             }
             say("DONE", line);
         }

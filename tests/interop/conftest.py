@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -11,14 +11,17 @@ import pytest
 
 from nemesrv.chaos.apache.maven import JavaMissing
 
+from ..clients_matrix.catalogue import CLIENTS as OF_MATRIX
+from ..clients_matrix.install import ClientMissing, command
 from . import programs
-from .jars import Jars, class_path, tools
+from .jars import Jars, Version, class_path, tools
 from .mqadmin import MQAdmin
 from .programs import Program
 
 CLIENTS = {"4.9": Jars.CLIENTS_4_9, "5.x": Jars.CLIENTS_5_X}
 SERVERS = {"4.9": Jars.SERVERS_4_9, "5.x": Jars.SERVERS_5_X}
 PREFIX = "interop"
+SOURCES = Path(__file__).parent
 
 
 def need(*jars: Jars) -> None:
@@ -40,12 +43,33 @@ class Apache:
 
 
 @dataclass(frozen=True, slots=True)
+class NotJava:
+    """A client of another language."""
+
+    version: str
+    """Its name in the matrix."""
+    number: Version
+    """Of the Java client that has as much."""
+    language: str
+    """As its requests name it."""
+    makes_topics: bool = True
+    """By its first send."""
+
+    def command(self) -> tuple[str, ...]:
+        """What starts its language's file in this folder, built for this version."""
+        client = OF_MATRIX[self.version]
+        source = f"clients{Path(client.driver).suffix}"
+        words = tuple(word.replace(client.driver, source) for word in client.command)
+        return command(replace(client, name=f"interop-{client.name}", driver=f"../../interop/{source}", command=words))
+
+
+@dataclass(frozen=True, slots=True)
 class World:
-    """Two NameServers, two brokers, of one side. Java's clients have sent, and their consumers are at work."""
+    """Two NameServers, two brokers, of one side. The clients have sent, and their consumers are at work."""
 
     profile: str
     """Of the servers."""
-    age: Jars
+    age: Jars | NotJava
     """Of the clients."""
     name_servers: tuple[str, ...]
     brokers: dict[str, str]
@@ -89,9 +113,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="session")
 def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    age: Jars = request.param
+    age: Jars | NotJava = request.param
     profile = "4.9" if age.number < (5,) else "5.x"
-    need(age, tools(age))
+    need(*([age] if isinstance(age, Jars) else []), admins_of(age))
     home = tmp_path_factory.mktemp(f"world-{age.version}")
     with ExitStack() as stack:
         start_name_server, start_broker = servers_of(profile)
@@ -105,12 +129,22 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
             program, brokers[name] = start_broker(name, home / name, name_servers, name)
             stack.enter_context(program)
         clients = stack.enter_context(_clients(home / "clients", age, name_servers))
-        admin = MQAdmin("mqadmin", home / "mqadmin", tools(age))
+        admin = MQAdmin("mqadmin", home / "mqadmin", admins_of(age))
         stack.enter_context(admin.program)
-        for command in ("send", "consume"):
+        if isinstance(age, NotJava) and not age.makes_topics:
+            for address in brokers.values():
+                admin.ok(
+                    "updateTopic", "-n", name_servers[0], "-b", address, "-t", f"{PREFIX}-topic", "-r", "4", "-w", "4"
+                )
+        for command in ("send", "consume", "orderly", "lite"):
             clients.say(command)
             clients.wait_for(f"DONE\t{command}")
         yield World(profile, age, tuple(name_servers), brokers, clients, admin)
+
+
+def admins_of(age: Jars | NotJava) -> Jars:
+    """mqadmin beside these clients."""
+    return tools(age) if isinstance(age, Jars) else Jars.CLIENTS_4_9
 
 
 Starts = Callable[..., tuple[Program, str]]
@@ -130,9 +164,15 @@ def servers_of(profile: str) -> tuple[Starts, Starts]:
     )
 
 
-def _clients(folder: Path, age: Jars, name_servers: list[str]) -> Program:
+def _clients(folder: Path, age: Jars | NotJava, name_servers: list[str]) -> Program:
     folder.mkdir()
-    source = Path(__file__).with_name("Clients.java")
-    program = programs.java_source("clients", folder, age, source, ";".join(name_servers), PREFIX)
+    words = (";".join(name_servers), PREFIX)
+    if isinstance(age, Jars):
+        program = programs.java_source("clients", folder, age, SOURCES / "Clients.java", *words)
+    else:
+        try:
+            program = Program("clients", (*age.command(), *words), folder)
+        except ClientMissing as exc:
+            pytest.skip(str(exc))
     program.wait_for("READY")
     return program

@@ -31,15 +31,8 @@ class Jars:
     TESTS_4_9: ClassVar[Jars]
 
     def source(self, text: str) -> str:
-        """A Java source as it is for this version: without what its clients do not have, in their package."""
-        taken, kept = True, []
-        for line in text.splitlines(keepends=True):
-            mark = re.fullmatch(r"\s*// (?:(since|before) ([\d.]+)|end)\n", line)
-            if mark is None:
-                kept += [line] if taken else []
-            else:
-                taken = mark[1] is None or (self.number >= number(mark[2])) == (mark[1] == "since")
-        here = "".join(kept)
+        """A Java source as it is for this version, in its package."""
+        here = of_version(text, self.number)
         return here.replace("org.apache.rocketmq", "com.alibaba.rocketmq") if self.number < (4,) else here
 
     @property
@@ -50,6 +43,18 @@ class Jars:
 def number(version: str) -> Version:
     """4.0.0-incubating is 4.0.0."""
     return tuple(map(int, re.findall(r"\d+", version)[:3]))
+
+
+def of_version(text: str, version: Version) -> str:
+    """A source without what the clients of that version do not have."""
+    taken, kept = True, []
+    for line in text.splitlines(keepends=True):
+        mark = re.fullmatch(r"\s*// (?:(since|before) ([\d.]+)|end)\n", line)
+        if mark is None:
+            kept += [line] if taken else []
+        else:
+            taken = mark[1] is None or (version >= number(mark[2])) == (mark[1] == "since")
+    return "".join(kept)
 
 
 Jars.CLIENTS_4_9 = Jars(ProgramPart.CLIENTS, "4.9.8")

@@ -8,7 +8,7 @@ import pytest
 
 from . import programs
 from .conftest import CLIENTS, PREFIX, _clients, need
-from .test_java_clients import TAGS
+from .test_clients import TAGS
 from .waiting import eventually
 
 pytestmark = pytest.mark.java

@@ -135,7 +135,7 @@ def subcommands(profile: str) -> tuple[set[str], set[str], set[str]]:
     new, refused, not_tried = ("", REFUSED_IN_4, NOT_TRIED_IN_4)
     if profile == "5.x":
         new, refused, not_tried = WORK_SINCE_5, REFUSED_IN_5, NOT_TRIED_IN_5
-    work = WORK + new + GOES_ON + "\nqueryMsgTraceById"  # which test_java_clients.py asks
+    work = WORK + new + GOES_ON + "\nqueryMsgTraceById"  # which test_clients.py asks
     work_, refused_ = ({line.split()[0] for line in lines.splitlines() if line} for lines in (work, refused))
     return work_, refused_, {*not_tried.split()}
 
