@@ -17,7 +17,7 @@ direction.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -131,50 +131,19 @@ GROUPS: Mapping[str, tuple[NodeKind, ...]] = {
 """What a name stands for that is no node's."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Topology:
-    """The number of nodes of each kind. At most 26 brokers, because they are called broker-a to broker-z."""
+class Nodes:
+    """Nodes of several kinds: which of them connects to which, and expressions for sets of links."""
 
-    name_servers: int = 3
-    brokers: int = 2
-    slaves: tuple[str, ...] = ()
-    """By name, as in broker-a/1."""
-    producers: int = 1
-    consumers: int = 1
-    prober: bool = True
-    admin: bool = False
-    external: bool = False
-    outside: tuple[str, ...] = ()
-    """Clients under test: programs of somebody else, each of these a dialler of its own."""
-    address_server: bool = False
-    zones: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
-    """The nodes of each zone. A node may be in no zone."""
+    def __init__(self, roles: Mapping[str, str]) -> None:
+        """`roles` has each node's role in a history; a node without a role of a cluster's node is left out."""
+        known = frozenset(map(str, NodeKind))
+        self._kinds = {node: NodeKind(role) for node, role in sorted(roles.items()) if role in known}
+        self.zones: Mapping[str, Collection[str]] = {}
 
-    def __post_init__(self) -> None:
-        if self.name_servers < 1 or not 0 <= self.brokers <= 26 or self.producers < 0 or self.consumers < 0:
-            raise ValueError(f"{self} needs at least one NameServer, 0 to 26 brokers, and no negative counts")
-        masters = {f"broker-{chr(ord('a') + i)}" for i in range(self.brokers)}
-        if any(broker_name(slave) not in masters or not is_slave(slave) for slave in self.slaves):
-            raise ValueError(f"{', '.join(self.slaves)} need masters of their names ({', '.join(sorted(masters))})")
-
-    @cached_property
-    def kinds(self) -> dict[str, NodeKind]:
-        """Every node by name, in the order in which they are started."""
-        kinds = {f"ns-{i}": NodeKind.NAME_SERVER for i in range(self.name_servers)}
-        kinds |= {f"broker-{chr(ord('a') + i)}": NodeKind.BROKER for i in range(self.brokers)}
-        kinds |= {slave: NodeKind.SLAVE for slave in sorted(self.slaves)}
-        kinds |= {f"producer-{i}": NodeKind.PRODUCER for i in range(self.producers)}
-        kinds |= {f"consumer-{i}": NodeKind.CONSUMER for i in range(self.consumers)}
-        if self.prober:
-            kinds["prober"] = NodeKind.PROBER
-        if self.admin:
-            kinds[ADMIN] = NodeKind.ADMIN
-        if self.address_server:
-            kinds[ADDRESS_SERVER] = NodeKind.ADDRESS_SERVER
-        if self.external:
-            kinds[EXTERNAL] = NodeKind.EXTERNAL
-        kinds |= dict.fromkeys(self.outside, NodeKind.EXTERNAL)
-        return kinds
+    @property
+    def kinds(self) -> Mapping[str, NodeKind]:
+        """Every node by name."""
+        return self._kinds
 
     def of(self, *kinds: NodeKind) -> tuple[str, ...]:
         return tuple(name for name, kind in self.kinds.items() if kind in kinds)
@@ -188,19 +157,6 @@ class Topology:
             return self.of_kind(name)
         return (name,) if name in self.kinds else ()
 
-    @property
-    def nodes(self) -> tuple[str, ...]:
-        """The names of all nodes that the experiment runs: all but the clients that connect from outside."""
-        return tuple(name for name, kind in self.kinds.items() if kind is not NodeKind.EXTERNAL)
-
-    @property
-    def servers(self) -> tuple[str, ...]:
-        return self.of(NodeKind.NAME_SERVER, NodeKind.BROKER, NodeKind.SLAVE, NodeKind.ADDRESS_SERVER)
-
-    @property
-    def clients(self) -> tuple[str, ...]:
-        return self.of_kind("clients")
-
     @cached_property
     def links(self) -> tuple[Link, ...]:
         name_servers, brokers = self.of_kind("name_servers"), self.of_kind("brokers")
@@ -210,7 +166,7 @@ class Topology:
                 links += [Link(node, peer) for peer in name_servers]
                 own = broker_name(node) if kind in GROUPS["brokers"] else None
                 links += [Link(node, peer) for peer in brokers if own in (None, broker_name(peer)) and peer != node]
-            if self.address_server and kind in (*GROUPS["brokers"], NodeKind.PRODUCER, NodeKind.CONSUMER):
+            if ADDRESS_SERVER in self.kinds and kind in (*GROUPS["brokers"], NodeKind.PRODUCER, NodeKind.CONSUMER):
                 links.append(Link(node, ADDRESS_SERVER))
         return tuple(links)
 
@@ -285,3 +241,62 @@ class Topology:
                 f"({', '.join(GROUPS)})" + (f"; write zone:{name} for the zone" if name in self.zones else "")
             )
         return members
+
+
+@dataclass(frozen=True, kw_only=True)
+class Topology(Nodes):
+    """The number of nodes of each kind. At most 26 brokers, because they are called broker-a to broker-z."""
+
+    name_servers: int = 3
+    brokers: int = 2
+    slaves: tuple[str, ...] = ()
+    """By name, as in broker-a/1."""
+    producers: int = 1
+    consumers: int = 1
+    prober: bool = True
+    admin: bool = False
+    external: bool = False
+    outside: tuple[str, ...] = ()
+    """Clients under test: programs of somebody else, each of these a dialler of its own."""
+    address_server: bool = False
+    zones: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    """The nodes of each zone. A node may be in no zone."""
+
+    def __post_init__(self) -> None:
+        if self.name_servers < 1 or not 0 <= self.brokers <= 26 or self.producers < 0 or self.consumers < 0:
+            raise ValueError(f"{self} needs at least one NameServer, 0 to 26 brokers, and no negative counts")
+        masters = {f"broker-{chr(ord('a') + i)}" for i in range(self.brokers)}
+        if any(broker_name(slave) not in masters or not is_slave(slave) for slave in self.slaves):
+            raise ValueError(f"{', '.join(self.slaves)} need masters of their names ({', '.join(sorted(masters))})")
+
+    @cached_property
+    def kinds(self) -> dict[str, NodeKind]:
+        """Every node by name, in the order in which they are started."""
+        kinds = {f"ns-{i}": NodeKind.NAME_SERVER for i in range(self.name_servers)}
+        kinds |= {f"broker-{chr(ord('a') + i)}": NodeKind.BROKER for i in range(self.brokers)}
+        kinds |= {slave: NodeKind.SLAVE for slave in sorted(self.slaves)}
+        kinds |= {f"producer-{i}": NodeKind.PRODUCER for i in range(self.producers)}
+        kinds |= {f"consumer-{i}": NodeKind.CONSUMER for i in range(self.consumers)}
+        if self.prober:
+            kinds["prober"] = NodeKind.PROBER
+        if self.admin:
+            kinds[ADMIN] = NodeKind.ADMIN
+        if self.address_server:
+            kinds[ADDRESS_SERVER] = NodeKind.ADDRESS_SERVER
+        if self.external:
+            kinds[EXTERNAL] = NodeKind.EXTERNAL
+        kinds |= dict.fromkeys(self.outside, NodeKind.EXTERNAL)
+        return kinds
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The names of all nodes that the experiment runs: all but the clients that connect from outside."""
+        return tuple(name for name, kind in self.kinds.items() if kind is not NodeKind.EXTERNAL)
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        return self.of(NodeKind.NAME_SERVER, NodeKind.BROKER, NodeKind.SLAVE, NodeKind.ADDRESS_SERVER)
+
+    @property
+    def clients(self) -> tuple[str, ...]:
+        return self.of_kind("clients")

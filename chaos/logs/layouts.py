@@ -43,6 +43,7 @@ class Head(NamedTuple):
     resolution_ms: int = 1000
     zone: str | None = None
     level: str = ""
+    """As written."""
     thread: str | None = None
     logger: str | None = None
 
@@ -90,11 +91,7 @@ _PIECE = re.compile(
     r")"
 )
 _WHOLE = re.compile(r"\[(?P<text>(?:[^\[\]]|\[[^\[\]]*\])*)\]")
-_LEVELS = {
-    "TRACE": "TRACE", "DEBUG": "DEBUG", "INFO": "INFO", "WARN": "WARN", "WARNING": "WARN", "ERROR": "ERROR",
-    "FATAL": "FATAL", "TRAC": "TRACE", "DEBU": "DEBUG", "ERRO": "ERROR", "FATA": "FATAL", "PANI": "FATAL",
-    "PANIC": "FATAL",
-}  # fmt: skip
+_LEVELS = frozenset({"TRACE", "DEBUG", "INFO", "WARN", "WARNING", "ERROR", "FATAL"})
 _MONTHS = dict(zip(month_abbr, range(13), strict=True))
 _IS_LOGGER = re.compile(r"Rocketmq\w*|(?:\w+\.)+\w+(?:[#$].*)?")
 _OWN_LOGGERS = ("Rocketmq", "io.netty", "root")
@@ -183,53 +180,50 @@ def _with_digits(stamp: str, digits: str | None) -> tuple[int | None, int]:
     return None if second is None else second + int(digits[1:4].ljust(3, "0")), 1
 
 
+def _head(found: re.Match[str] | None, writer: str, zone: str | None = None) -> Head | None:
+    """Return the head that a layout's pattern found."""
+    if found is None:
+        return None
+    said = found.groupdict()
+    digits = said.get("digits") or ""
+    ms, resolution = _with_digits(said["stamp"], digits)
+    level, thread, logger = said["level"] or "", said.get("thread"), said.get("logger")
+    return Head(said["text"], writer, said["stamp"] + digits, ms, resolution, zone, level, thread, logger)
+
+
 def server(line: str) -> Head | None:
-    if (second := _cache.get(line[:19])) is not None and line[
-        19:20
-    ] == " ":  # of a second that was seen: 3 times as fast
+    stamp, behind = line[:19], line[19:20]
+    if (second := _cache.get(stamp)) is not None and behind == " ":  # of a second that was seen: 3 times as fast
         level, _, rest = line[20:].partition(" ")
         thread, dash, text = rest.partition(" - ")
         if dash and level in _LEVELS and thread and thread[0] not in " [-" and "Rocketmq" not in thread:
-            return Head(text, JAVA_SERVER, line[:19], second, 1000, SERVERS, level, thread)
-    if (found := _SERVER.match(line)) is None:
-        return None
-    stamp, level, thread, text = found.group("stamp", "level", "thread", "text")
-    if thread.startswith("Rocketmq"):  # a pattern like the servers', of a program that has RocketMQ's loggers
-        return Head(text, JAVA_HOST, stamp, second_of(stamp), 1000, None, level, None, thread)
-    return Head(text, JAVA_SERVER, stamp, second_of(stamp), 1000, SERVERS, level, thread)
+            return Head(text, JAVA_SERVER, stamp, second, 1000, SERVERS, level, thread)
+    head = _head(_SERVER.match(line), JAVA_SERVER, SERVERS)
+    if head is None or not (head.thread or "").startswith("Rocketmq"):
+        return head
+    # a pattern like the servers', of a program that has RocketMQ's loggers
+    return head._replace(writer=JAVA_HOST, zone=None, thread=None, logger=head.thread)
 
 
 def bare(line: str) -> Head | None:
-    if (found := _BARE.match(line)) is None:
-        return None
-    stamp, level, text = found.group("stamp", "level", "text")
-    return Head(text, JAVA_SERVER, stamp, second_of(stamp), 1000, SERVERS, level or "")
+    return _head(_BARE.match(line), JAVA_SERVER, SERVERS)
 
 
 def client_49(line: str) -> Head | None:
     if (found := _CLIENT_49.match(line)) is None:
         return None
-    stamp, digits, level, logger, text = found.group("stamp", "digits", "level", "logger", "text")
-    writer = JAVA_CLIENT_49 if digits[0] == "," and logger.startswith(_OWN_LOGGERS) else JAVA_HOST
-    ms, resolution = _with_digits(stamp, digits)
-    return Head(text, writer, stamp + digits, ms, resolution, None, _LEVELS[level], None, logger)
+    is_own = found["digits"][0] == "," and found["logger"].startswith(_OWN_LOGGERS)
+    return _head(found, JAVA_CLIENT_49 if is_own else JAVA_HOST)
 
 
 def client_5(line: str) -> Head | None:
-    if (found := _CLIENT_5.match(line)) is None:
-        return None
-    stamp, digits, level, thread, logger, text = found.group("stamp", "digits", "level", "thread", "logger", "text")
-    ms, resolution = _with_digits(stamp, digits)
-    return Head(text, JAVA_CLIENT_5, stamp + digits, ms, resolution, SERVERS, _LEVELS[level], thread, logger)
+    return _head(_CLIENT_5.match(line), JAVA_CLIENT_5, SERVERS)
 
 
 def cpp(line: str) -> Head | None:
     if line[:1] != "[" or (found := _CPP.fullmatch(line.rstrip())) is None:
         return None
-    stamp, digits, level, text = found.group("stamp", "digits", "level", "text")
-    ms, resolution = _with_digits(stamp, digits)
-    writer = CPP_1 if stamp[5].isalpha() else CPP_2
-    return Head(text, writer, stamp + (digits or ""), ms, resolution, None, _LEVELS.get(level.upper(), level.upper()))
+    return _head(found, CPP_1 if found["stamp"][5].isalpha() else CPP_2)
 
 
 def go(line: str) -> Head | None:
@@ -239,10 +233,9 @@ def go(line: str) -> Head | None:
     if found is None:
         return None
     stamp, level, text = found.group("stamp", "level", "text")
-    level = _LEVELS.get(level.upper(), level.upper())
     dated = _HOST_STAMP.fullmatch(stamp)
     if dated is None or dated["stamp"] is None:  # seconds since the program began
-        return Head(text, GO, stamp, None, 1000, None, level)
+        return Head(text, GO, stamp, level=level)
     ms, resolution = _with_digits(dated["stamp"], dated["digits"])
     return Head(text, GO, stamp, ms, resolution, _zone(dated["zone"]), level)
 
@@ -277,7 +270,6 @@ def host(line: str) -> Head | None:
     writer = NODE if text.startswith(("[mq:", "[MQPush")) else JAVA_HOST
     if not has_more and found["stamp"] is None and not level:
         return None
-    level = _LEVELS.get(level, level)
     if found["stamp"] is None:  # a time of day, of a day that no line names
         return Head(text, writer, found["clock"] + (found["digits"] or ""), None, 1, None, level, thread, logger)
     ms, resolution = _with_digits(found["stamp"], found["digits"])
@@ -299,8 +291,7 @@ def without_stamp(line: str) -> Head | None:
     """Return the head of a server's log line if the line begins with a level, without a time stamp."""
     if (found := _LEVEL_FIRST.match(line)) is None:
         return None
-    level, thread, text = found.group("level", "thread", "text")
-    return Head(text, UNKNOWN, level=_LEVELS[level], thread=thread)
+    return Head(found["text"], UNKNOWN, level=found["level"], thread=found["thread"])
 
 
 def node(line: str) -> Head | None:
@@ -316,14 +307,14 @@ def as_json(found: Mapping[str, Any]) -> tuple[Head | str, str | None] | None:
         return None
     stamp = str(next((found[key] for key in ("@timestamp", "timestamp", "time", "ts") if key in found), ""))
     dated = _HOST_STAMP.fullmatch(stamp)
-    level = str(found.get("level") or "").upper()
+    level = str(found.get("level") or "")
     thread, logger = (found.get(key) for key in ("thread_name", "logger_name"))
     ms, resolution = _with_digits(dated["stamp"], dated["digits"]) if dated and dated["stamp"] else (None, 1)
     writer = JAVA_HOST if logger or "message" in found else GO
     if writer == GO:
         text = " ".join([text, *(f"{key}={json.dumps(said)}" for key, said in found.items())])
     zone = _zone(dated["zone"]) if dated else None
-    return Head(text, writer, stamp, ms, resolution, zone, _LEVELS.get(level, level), thread, logger), None
+    return Head(text, writer, stamp, ms, resolution, zone, level, thread, logger), None
 
 
 STRICT = (server, client_49, client_5, bare, cpp, go)

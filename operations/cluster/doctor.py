@@ -218,24 +218,11 @@ def diagnosed(
     if not is_ours:
         said = "; ".join(notes[:3]) or "no line with a time was understood"
         raise LogError(f"nothing to go by in {', '.join(map(str, places))}: {said}")
-    if not lines:  # a stack trace, an excerpt without times
-        answer = probable(texts)
-        unknown = [] if is_told(answer) else ["what happened: no line tells of a registration, a connection or a route"]
-        notes = not_quoted(notes, _quoted(answer))
-        return Diagnosis(
-            logs=Logged(),
-            unknown=unknown,
-            notes=notes,
-            topic=topic,
-            answer=answer,
-            quotes_client=bool(answer.lines),
-            partly=_partly(files, answer),
-        )
     found = reconstruct(lines, files, zones=zones, offsets=offsets)
     logs = logged(found, topic)
     causes, unknown = causes_in(logs, topic)
     failures = [each for each in logs.failures if topic in (None, each.topic)]
-    episodes = episodes_of(found.rows, timers=found.timers_used).episodes if found.rows else []
+    episodes = episodes_of(found.rows, timers=found.timers_used).episodes if found.found else []
     suffering = suffered(found, texts)
     document = {
         "origin": wall_text(found.origin_ms, found.zone),
@@ -254,7 +241,9 @@ def diagnosed(
     servers = {file for source in found.found if source.kind != CLIENT for file in source.files}
     notes = [*not_quoted(notes, _quoted(answer)), *(note for note in found.notes if note not in found.apart)]
     quotes_client = not _quoted(answer) <= servers
-    unread = _unread_clients(files, {line.file for line in lines} | {one.file for one in texts.said})
+    if not lines and not is_told(answer):  # a stack trace, an excerpt without times
+        unknown = ["what happened: no line tells of a registration, a connection or a route"]
+    unread = _unread_clients(files, {line.file for line in lines} | {one.file for one in texts.said}) if lines else []
     answer = dataclasses.replace(answer, is_over=answer.is_over and not unread)
     return Diagnosis(
         logs=logs,

@@ -110,15 +110,15 @@ class Answer:
 
 def probable(
     texts: Texts,
-    found: Reconstructed | None = None,
-    episodes: Sequence[Episode] = (),
-    causes: Sequence[NoRouteCause] = (),
-    failures: Sequence[Failure] = (),
-    suffering: Sequence[Suffered] = (),
+    found: Reconstructed,
+    episodes: Sequence[Episode],
+    causes: Sequence[NoRouteCause],
+    failures: Sequence[Failure],
+    suffering: Sequence[Suffered],
 ) -> Answer:
     weighed: dict[str, Condition] = {}
-    faults = _most_of(_of_episodes(found, episodes, failures, suffering)) if found is not None else []
-    told = conditions(texts.said if found is None else _not_belied(texts.said, found), texts.times)
+    faults = _most_of(_of_episodes(found, episodes, failures, suffering))
+    told = conditions(_not_belied(texts.said, found), texts.times)
     if texts.fails and not (failures and all(one.is_over for one in failures)):
         told = [one for one in told if one.cause != NOTHING]
     failures = [one for one in failures if not one.is_over]
@@ -126,18 +126,17 @@ def probable(
         for one in told:
             one.weight -= EXPLAINED if CAUSES[one.cause].is_effect else 0.0
     told += [*map(_of_cause, causes[:1]), *faults]  # further causes of no route go with the first, not against it
-    if found is not None:
-        told += [*no_broker(found, texts), *clock_set_back(found)]
-        if not any(one.weight >= KNOWN_WEIGHT for one in told):
-            told += dropped(found)
+    told += [*no_broker(found, texts), *clock_set_back(found)]
+    if not any(one.weight >= KNOWN_WEIGHT for one in told):
+        told += dropped(found)
     is_said = any(one.weight >= BY_WORDS for one in told)
     if spoken := [] if is_said else in_words(texts.in_words):
         told = [*(one for one in told if one.cause != NOTHING), *spoken]
-    if found is None and not told and not texts.looked and texts.lines >= CALM_LINES:
+    if not found.found and not told and not texts.looked and texts.lines >= CALM_LINES:
         told.append(_well(BY_WORDS))
     for one in told:
         weighed[one.cause] = _joined(weighed[one.cause], one) if one.cause in weighed else one
-    if found is not None:
+    if found.found:
         well = _nothing(found, texts, weighed.values(), failures)
         is_troubled = spoken or any(one.cause != NOTHING and TROUBLED.search(one.text) for one in texts.said)
         well.weight -= BESIDE_TROUBLE if is_troubled else 0.0
@@ -252,8 +251,8 @@ def _well(weight: float) -> Condition:
     return Condition(NOTHING, weight, 0, said, CAUSES[NOTHING].remedy)
 
 
-def _unknown(ranked: Sequence[Condition], found: Reconstructed | None) -> Answer:
-    kinds = {source.kind for source in found.found} if found is not None else set()
+def _unknown(ranked: Sequence[Condition], found: Reconstructed) -> Answer:
+    kinds = {source.kind for source in found.found}
     missing = [
         what
         for kind, what in ((NAME_SERVER, "every NameServer's namesrv.log"), (BROKER, "every broker's broker.log"))

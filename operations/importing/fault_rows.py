@@ -8,7 +8,8 @@ a broker with two addresses
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from ...chaos.faults.kinds import FAULTS
@@ -16,16 +17,14 @@ from ...chaos.history.host_clocks import HARNESS
 from ...chaos.history.schema import Row
 from ...chaos.oracle.timers import Timers
 from ...chaos.reports.imported import LIKELY
-from ...chaos.shapes import Separates, Stream, is_shape, shape_of
-from ..inferring.joining import Everybody
+from ...chaos.shapes import LinkExpressionError
+from ...chaos.topology import Link, Nodes
 from ..logs_to_rows.naming import GUESS
 from ..logs_to_rows.reconstruct import Reconstructed
 from ..logs_to_rows.timeline import ANSWERED
 
 TOLD = ("certain", "likely")
 _ENDS = {"kill": ("restart",), "stop": ("restart",), "pause": ("resume",)}
-_GROUPS = {"name_servers": ("name_server",), "brokers": ("broker", "slave"), "clients": ("producer", "consumer")}
-"""The groups that inferred faults name."""
 
 
 class FaultTime(NamedTuple):
@@ -41,6 +40,7 @@ def fault_rows(
 ) -> tuple[list[Row], list[FaultTime]]:
     """Return history rows of each episode's certain or likely fault, and each fault's time. A fault whose form is not
     known has a time and no rows. `roles` has each node's kind."""
+    known = Nodes(roles)
     rows: list[Row] = []
     stretches: list[FaultTime] = []
     for number, episode in enumerate(episodes):
@@ -66,7 +66,7 @@ def fault_rows(
             from_ms = float(entry["at_s"]) * 1000
             to_ms = _until(entry, entries[position + 1 :])
             fault_id = f"{entry['do']}-{number + 1}"
-            places = list(_places(entry, roles))
+            places = list(_places(entry, known))
             for place in places:
                 rows += [] if is_formless else _rows(entry, fault_id, place, from_ms, to_ms, about)
             named = frozenset(node for source, target, _ in places for node in (source, target) if node)
@@ -115,43 +115,19 @@ def _until(entry: Mapping[str, Any], later: Iterable[Mapping[str, Any]]) -> floa
     return None
 
 
-def _places(entry: Mapping[str, Any], roles: Mapping[str, str]) -> Iterator[tuple[str, str | None, str | None]]:
+def _places(entry: Mapping[str, Any], known: Nodes) -> Iterator[tuple[str, str | None, str | None]]:
     """Return (source, target, stream) of each process or directed link that the fault affects."""
-    for node in entry.get("nodes") or ():
-        for member in _members(node, roles):
-            yield member, None, None
-    links = (link for expression in entry.get("links") or () for link in _links(expression, roles))
-    for source, target in dict.fromkeys(links):
-        yield source, target, entry.get("stream") or "both"
+    for name in entry.get("nodes") or ():
+        yield from ((member, None, None) for member in known.members(name))
+    links = dict.fromkeys(link for expression in entry.get("links") or () for link in _links(expression, known))
+    yield from ((node, peer, entry.get("stream") or "both") for node, peer in links)
 
 
-def _links(expression: str, roles: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Return the links that `A <-> B` or a shape (`halves`) separates, as a run would cut them."""
-    if is_shape(expression):
-        separates = shape_of(expression, Everybody(roles))
-    else:
-        left, _, right = expression.partition(" <-> ")
-        separates = _between(_members(left, roles), _members(right, roles))
-    yield from (link for link in _dials(roles) if separates(*link) is not None)
-
-
-def _between(one: Collection[str], other: Collection[str]) -> Separates:
-    def separates(node: str, peer: str) -> Stream | None:
-        return "both" if (node in one and peer in other) or (node in other and peer in one) else None
-
-    return separates
-
-
-def _members(name: str, roles: Mapping[str, str]) -> set[str]:
-    return {node for node, role in roles.items() if role in _GROUPS[name]} if name in _GROUPS else {name} & set(roles)
-
-
-def _dials(roles: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    for source, role in roles.items():
-        dials = {"name_server": (), "broker": ("name_server",), "slave": ("name_server",)}
-        for target, other in roles.items():
-            if other in dials.get(role, ("name_server", "broker", "slave")):
-                yield source, target
+def _links(expression: str, known: Nodes) -> Sequence[Link]:
+    """Return the links that the expression names, as a run would cut them."""
+    with suppress(LinkExpressionError):
+        return known.parse_links(expression)
+    return ()
 
 
 # --- what nobody knows ------------------------------------------------------------------------------------------------

@@ -1,11 +1,11 @@
 """Joins simultaneous faults into one: several links, several nodes, or a partition such as `halves`. Pure: no I/O."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from itertools import product
 
 from ...chaos.oracle.intervals import grouped
 from ...chaos.shapes import shape_of
+from ...chaos.topology import Nodes
 from ..logs_to_rows.signs import WORKS, Edge, Seen, Sign
 from .candidates import LINK_MODES, NODE_MODES, Candidate, of_links, of_nodes, unregistered
 from .explains import Bounds, Fit, fits, with_signs_of
@@ -15,26 +15,10 @@ PARTED = 4
 SIDES = 4
 
 
-@dataclass(frozen=True)
-class Everybody:
-    """The cluster's nodes, as the function shape_of expects them."""
-
-    kinds: Mapping[str, str]
-    zones: Mapping[str, Collection[str]] = field(default_factory=dict)
-
-    def of_kind(self, group: str) -> Sequence[str]:
-        return sorted(node for node, kind in self.kinds.items() if f"{kind}s" == group)
-
-    def meant(self, word: str, expression: str) -> frozenset[str]:
-        if word not in self.kinds:
-            raise ValueError(word)
-        return frozenset({word})
-
-
 def shaped(name: str, expression: str, seen: Seen) -> Candidate | None:
     """Return the fault `name` on every link that the partition `expression` separates, for example `isolate ns-0`."""
     try:
-        separates = shape_of(expression, Everybody(seen.kinds))
+        separates = shape_of(expression, Nodes(seen.kinds))
     except ValueError:
         return None
     edges = [edge for edge in seen.by_edge if edge.peer and separates(edge.dialler, edge.peer) == "both"]

@@ -146,9 +146,9 @@ def _routes(found: Reconstructed) -> Iterator[Suffered]:
             continue
         client, at_ms = row["node"], found.origin_ms + float(row["time_ms"])
         now = frozenset(value_of(row).get("queues") or ())
-        for broker in had.get((client, topic), frozenset()) - now:
+        for broker in sorted(had.get((client, topic), frozenset()) - now):
             without.setdefault((client, topic, broker), at_ms)
-        for broker in now:
+        for broker in sorted(now):
             if (since_ms := without.pop((client, topic, broker), None)) is not None:
                 yield _without(client, topic, broker, since_ms, at_ms)
         had[client, topic] = now

@@ -9,17 +9,15 @@ known broker or NameServer belongs to the cluster of its folder. A NameServer's 
 cluster whose logs list NameServers.
 """
 
-import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from .book import addresses_in, book_of
+from .book import HOST_PORT, book_of
 from .marks import client_id, host_of
 from .sources import BROKER, CLIENT, NAME_SERVER, Source
 
-_ADDRESSED = re.compile(r"(?<![\w.])[\w.\-]+:\d{2,5}(?![\w.])")
 _SYSTEM_LIST = "192.0.2."
 _OF_BROKERS = frozenset(
     {"master_address", "broker_registered", "broker_expired", "live_removed", "address_removed", "conflict_ignored"}
@@ -27,7 +25,6 @@ _OF_BROKERS = frozenset(
 """Events of a NameServer's log with the address of a registered broker."""
 _PEERS = frozenset({"channel_active", "channel_inactive", "channel_destroyed", "channel_idle"})
 _DIALLED = frozenset({"connected", "heartbeat"})
-_NAMED = frozenset({"registered", "register_failed", "unregistered", "unregister_failed"})
 _SHOWN = 6
 
 
@@ -167,49 +164,33 @@ def _joined(said: Sequence[_Said]) -> list[list[int]]:
 def _said(source: Source) -> _Said:
     brokers, name_servers, others, hosts = set[str](), set[str](), set[str](), set[str]()
     own: str | None = None
-    routes = set[str]()
     for line in source.lines:
-        fields = line.fields
-        if source.kind == NAME_SERVER:
-            if line.event in _OF_BROKERS:
-                brokers.update(_whole(fields.get(key) for key in ("address", "old")))
-            elif line.event in _PEERS:
-                hosts.add(host_of(fields.get("address", "")))
-            continue
+        address = line.fields.get("address") or ""
         match line.event:
-            case "setting" if fields.get("key") == "namesrvAddr":
-                name_servers.update(_whole(addresses_in(fields.get("value"))))
+            case event if event in _OF_BROKERS and source.kind == NAME_SERVER:
+                brokers |= {address, line.fields.get("old") or ""}
+            case event if event in _PEERS and source.kind in (NAME_SERVER, BROKER):
+                hosts.add(host_of(address))
             case "broker_boot":
-                brokers.update(_whole([fields["address"]]))
-                name_servers.update(_whole(addresses_in(fields.get("name_servers"))))
-                own = host_of(fields["address"])
-            case "name_servers_set" | "name_servers_said":
-                name_servers.update(_whole(addresses_in(fields.get("new"))))
-            case "name_server_chosen":
-                name_servers.update(_whole([fields["new"]]))
-            case event if event in _NAMED:
-                name_servers.update(_whole([fields["name_server"]]))
-            case event if event in _DIALLED:
-                others.update(_whole([fields.get("address")]))
-            case event if event in _PEERS and source.kind == BROKER:
-                hosts.add(host_of(fields.get("address", "")))
-            case "route_changed":
-                routes.update((fields.get("old") or "", fields["new"]))
-    for text in routes:
-        brokers.update(_whole(_ADDRESSED.findall(text)))
+                own = host_of(address)
+            case event if event in _DIALLED and source.kind != NAME_SERVER:
+                others.add(address)
+    if source.kind != NAME_SERVER:
+        book = book_of([source])
+        brokers, name_servers = {*book.names}, {*book.name_servers}
     if source.kind == CLIENT and (known := client_id(source)) and "@" in known:
         own = known.partition("@")[0]
     return _Said(
-        frozenset(brokers),
-        frozenset(name_servers),
-        frozenset(others),
+        _whole(brokers),
+        _whole(name_servers),
+        _whole(others),
         frozenset(host for host in hosts if not host.startswith("127.")),
         own or None,
     )
 
 
-def _whole(found: Iterable[str | None]) -> Iterator[str]:
-    return (one for one in found if one and _ADDRESSED.fullmatch(one) is not None and not one.startswith(_SYSTEM_LIST))
+def _whole(found: Iterable[str]) -> frozenset[str]:
+    return frozenset(one for one in found if HOST_PORT.fullmatch(one) is not None and not one.startswith(_SYSTEM_LIST))
 
 
 def _shared(one: Source, other: Source) -> int:

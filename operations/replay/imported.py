@@ -26,7 +26,8 @@ from ...chaos.settings.catalogue import settings_for
 from ...chaos.settings.setting import GROUPS
 from ...chaos.topology import broker_node
 from .incident_file import Entry, Incident, IncidentEpisode, IncidentHypothesis, read_incident
-from .original import PHASES_NOT_KEPT, Original, compared_to_ms, exactness, phases_in
+from .original import PHASES_NOT_KEPT, Original, compared_to_ms, exactness
+from .phases import phases_in
 
 LEAD_S = 60.0
 """Steady time before the first fault."""

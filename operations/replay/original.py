@@ -19,11 +19,10 @@ from ...chaos.history.transitions import EVENTS, later_lists_of, lists_of
 from ...chaos.oracle.world import World
 from ...chaos.scenarios.document import read as read_document
 from .phases import EVENTS as OF_PHASES
-from .phases import phases_of
+from .phases import phases_in
 
 _WORLD = ("run_begin", "run_end", "phase", "fault", "gone", "node", "stopped", "timer_lag", "admin", "served_list")
 WANTED = frozenset((*EVENTS, *OF_PHASES, *_WORLD))
-_PERIODS = {"producer": "P_ms", "consumer": "P_ms", "name_server": "S_ms", "broker": "R_ms", "slave": "R_ms"}
 _LAG_SHARE = 0.95
 """Share of a node's `timer_lag` rows that are ignored: a paused node is late once."""
 
@@ -141,16 +140,6 @@ def exactness(rows: Iterable[Mapping[str, Any]]) -> dict[str, float]:
         if row["event"] == "timer_lag" and row.get("lag_ms") is not None:
             lags.setdefault(row["node"], []).append(float(row["lag_ms"]))
     return {node: sorted(found)[int(_LAG_SHARE * (len(found) - 1))] for node, found in lags.items()}
-
-
-def phases_in(rows: Iterable[Mapping[str, Any]], world: World, begin_ms: float) -> dict[str, float]:
-    periods_ms = {
-        node.name: getattr(world.timers_of(node.name), _PERIODS[node.kind])
-        for node in world.nodes
-        if node.kind in _PERIODS
-    }
-    first_ms = min((fault.start_ms for fault in world.faults), default=math.inf)
-    return phases_of(rows, begin_ms, periods_ms, idle_ms=world.timers.I_ms, until_ms=first_ms)
 
 
 def _ours(document: dict[str, Any]) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ...chaos.history.schema import object_of
+from ...chaos.oracle.world import World
 from ...chaos.topology import broker_node
 
 EVENTS = ("register", "registration", "scheduled_task", "broker_dropped", "name_server_call", "route_changed")
@@ -16,26 +17,22 @@ _TOLERANCE_MS = 1500.0
 """Possible distance of one timer's ticks in the period: stamps have whole seconds, and calls take time."""
 
 
-def phases_of(
-    rows: Iterable[Mapping[str, Any]],
-    zero_ms: float,
-    periods_ms: Mapping[str, float],
-    *,
-    idle_ms: float,
-    until_ms: float = math.inf,
-) -> dict[str, float]:
-    """Return each node's timer phase in seconds after `zero_ms`, if the node's rows show it. `idle_ms` is the time
-    after which idle channels are closed (I). Ticks before the first fault (`until_ms`) are preferred, because a fault
-    can move ticks."""
+_PERIODS = {"producer": "P_ms", "consumer": "P_ms", "name_server": "S_ms", "broker": "R_ms", "slave": "R_ms"}
+
+
+def phases_in(rows: Iterable[Mapping[str, Any]], world: World, zero_ms: float) -> dict[str, float]:
+    """Return each node's timer phase in seconds after `zero_ms`, if the node's rows show it. Ticks before the first
+    fault are preferred, because a fault can move ticks."""
+    until_ms = min((fault.start_ms for fault in world.faults), default=math.inf)
     of: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
-        for node, rank, at_ms in _ticks(row, idle_ms):
-            of[node][rank if at_ms < until_ms else rank + _LATER].append(at_ms)
+        for node, rank, at_ms in _ticks(row, world.timers.I_ms):
+            of[node][rank if at_ms < until_ms else rank + _LATER].append(at_ms - zero_ms)
     found = {}
-    for node, ranked in of.items():
-        best = ranked[min(ranked)]
-        if period_ms := periods_ms.get(node):
-            found[node] = round(_phase_ms([at_ms - zero_ms for at_ms in best], period_ms) / 1000, 3)
+    for one in world.nodes:
+        if one.name in of and one.kind in _PERIODS:
+            period_ms = getattr(world.timers_of(one.name), _PERIODS[one.kind])
+            found[one.name] = round(_phase_ms(of[one.name][min(of[one.name])], period_ms) / 1000, 3)
     return found
 
 

@@ -63,14 +63,14 @@ LINES = [
     (
         "[2026-Nov-20 01:26:38.851088](warning):",
         "01:26:38.851",
-        {"writer": "cpp-1", "level": "WARN", "zone": None, "resolution_ms": 1},
+        {"writer": "cpp-1", "level": "warning", "zone": None, "resolution_ms": 1},
     ),
-    ("[2026-11-20 11:45:07.462803](debug):", "11:45:07.462", {"writer": "cpp-2", "level": "DEBUG", "zone": None}),
-    ('time="2026-11-20T01:26:38Z" level=error ', "01:26:38.000", {"writer": "go", "level": "ERROR", "zone": "+00:00"}),
+    ("[2026-11-20 11:45:07.462803](debug):", "11:45:07.462", {"writer": "cpp-2", "level": "debug", "zone": None}),
+    ('time="2026-11-20T01:26:38Z" level=error ', "01:26:38.000", {"writer": "go", "level": "error", "zone": "+00:00"}),
     ('time="2026-11-20T01:26:38+08:00" level=info ', "01:26:38.000", {"writer": "go", "zone": "+08:00"}),
     ("WARN[2026-11-20T01:26:38Z] ", "01:26:38.000", {"writer": "go", "level": "WARN"}),
-    ("ERRO[0066] ", None, {"writer": "go", "level": "ERROR", "stamp": "0066"}),
-    ("\x1b[31mERRO\x1b[0m[0066] ", None, {"writer": "go", "level": "ERROR"}),
+    ("ERRO[0066] ", None, {"writer": "go", "level": "ERRO", "stamp": "0066"}),
+    ("\x1b[31mERRO\x1b[0m[0066] ", None, {"writer": "go", "level": "ERRO"}),
     ("12:18:51.122 [main] INFO RocketmqRemoting - ", None, {**HOST, "stamp": "12:18:51.122", "thread": "main"}),
 ]
 
