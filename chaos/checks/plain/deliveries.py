@@ -6,6 +6,8 @@ sent_back ─┘
 pull ────────► of their queues: the last ones at or below such a message, and the first one beyond it
 """
 
+from __future__ import annotations
+
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -77,6 +77,6 @@ def one_at_a_time(rows: Sequence[Mapping[str, Any]], world: World) -> dict[Slot,
             bisect_right(between, at_ms),
         )
         good_ms, bad_ms = (at_ms, None) if good else (None, at_ms)
-        tally = Tally(int(good), int(not good), good_ms, at_ms, bad_ms, bad_ms)
+        tally = Tally(int(good), int(not good), good_ms, at_ms, bad_ms, bad_ms, began_ms)
         found[Slot(*key)] = found[Slot(*key)].plus(tally) if key in found else tally
     return found
