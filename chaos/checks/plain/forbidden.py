@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from ....remoting.codes import PERM_READ, PERM_WRITE, ResponseCode
 from ....remoting.node.profile import Profile
@@ -102,7 +102,7 @@ GIVEN_UP = Duty(
     "GroupTransferService: a SYNC_MASTER waits syncFlushTimeout for a slave",
 )
 
-IsBad = Callable[[pa.Table], Any]
+IsBad: TypeAlias = "Callable[[pa.Table], Any]"
 """Of each answered request, whether its answer is wrong."""
 
 
