@@ -21,6 +21,7 @@ from ...faults.fault import Loss
 from ...oracle.intervals import Stretch, grouped
 from ...oracle.link import MOMENT_MS
 from ...oracle.queue_owners import node_of_client
+from ...oracle.recorded import OURS
 from ...oracle.time_outs import HEARTBEAT, REBALANCE
 from ...oracle.timers import Act
 from ...verdict import Finding
@@ -126,12 +127,21 @@ class Members(Process):
         for change in changes:
             at_ms = change.time_ms
             told = self._noticed.get(change.node, ())
-            number = bisect_left(told, at_ms - apart_ms)
+            number = bisect_left(told, self._made_ms(change) - apart_ms)
             missing = number == len(told)
             if at_ms - apart_ms <= first_ms or at_ms + self.timers.delivery_ms >= self.end_ms:
                 continue
             told_ms = self.end_ms if missing else max(told[number], at_ms)
             yield Act(at_ms, told_ms - at_ms, None, 0.0, "at once", missing=missing, peers=[change.node])
+
+    def _made_ms(self, change: Row) -> float:
+        """From when on the broker may have told of it: what was learnt from the wire was made before its answer passed,
+        which a busy front passes late."""
+        if change.event == "client_heartbeat":
+            return change.began_ms
+        is_ours = self.world.made_by(change.node) == OURS
+        lag_ms = self.control.lateness.largest(self.world, (change.node,), change.time_ms, change.time_ms)
+        return change.time_ms - (0.0 if is_ours else lag_ms or 0.0)
 
     def _rebalances(self) -> Iterator[Act]:
         """From when a broker told it so until it rebalances: not before the round that runs is over."""

@@ -418,9 +418,11 @@ def consumers_left(
     told_s: float | None = None,
     how: str = "closed",
     joined_s: Sequence[float] = (0.06,),
+    took_ms: float | None = None,
     **setting: Any,
 ) -> Verdict:
-    """Of two consumers one leaves at 45 s; the other rebalances then, and was told when it joined."""
+    """Of two consumers one leaves at 45 s; the other rebalances then, and was told when it joined. Each heartbeat was
+    handled within `took_ms` before its row."""
     settings = {"broker-a": setting} if setting else {}
     told = cluster(1, ("broker-a",), ("consumer-0", "consumer-1"), settings=settings)
     rounds = [0.1, 20.1, 40.1, woken_s, *(woken_s + 20 * number for number in (1, 2))]
@@ -429,7 +431,7 @@ def consumers_left(
             value = {"woken": at_s == woken_s, "balanced": True}
             told.at(at_s).event(node, "scheduled_task", f="doRebalance", duration_ms=0.0, value=value)
         for at_s in (0.05, 31) if node == "consumer-0" else (0.05, 31, 61, 91):
-            told.at(at_s).hears("broker-a", node)
+            told.at(at_s).hears("broker-a", node).rows[-1]["duration_ms"] = took_ms
     told.at(45).forgets("broker-a", "consumer-0", how, 14, groups=["consumers"])
     for at_s in () if told_s is None else (*joined_s, told_s):
         told.at(at_s).event("consumer-1", "members_changed", address=address_of("broker-a"))
@@ -457,6 +459,12 @@ def test_that_a_broker_told_the_consumer_its_transport_says() -> None:
     assert late_with_members(consumers_left(46, told_s=45.01)) == ["consumer-1"]
     assert late_with_members(consumers_left(46, told_s=45.99)) == ["broker-a"]
     assert late_with_members(consumers_left(45.02, told_s=45.01, joined_s=())) == ["broker-a"], "who joins is told, too"
+
+
+@pytest.mark.parametrize(("took_ms", "late"), [(None, ["broker-a"]), (20.0, [])])
+def test_a_heartbeat_learnt_from_the_wire_may_be_told_of_before_its_answer(took_ms: float, late: list[str]) -> None:
+    told = consumers_left(45.02, told_s=45.01, joined_s=(0.04,), took_ms=took_ms)
+    assert late_with_members(told) == late
 
 
 def test_who_is_in_a_group_is_told_at_once_that_another_has_come() -> None:
