@@ -22,7 +22,7 @@ from enum import StrEnum
 
 from ...chaos.fronts.behaviour import PASSES, Behaviour, Dials
 from ...chaos.fronts.observed import Answered, Asked, Behaved, By, Closed, Dialled, GaveUp, Happened, Opened
-from ...chaos.oracle.choosing.labels import EVERY, Label, Walk, label_of
+from ...chaos.oracle.choosing.labels import EVERY, KEPT, Label, Walk, label_of
 from ...chaos.oracle.choosing.machine import Step
 from ...chaos.oracle.choosing.start_choice import ALPHA
 from ..situations import GET_ROUTEINFO, NAME_SERVER_LIST, Watched
@@ -252,8 +252,10 @@ def label_in(watched: Sequence[Watched]) -> Label:
     if found is not None:
         return found
     label = label_of(walk(one, takes_turns=True) for one in watched)
-    if not label.takes_turns:
-        label = label_of(walk(one, takes_turns=False) for one in watched)
+    if not label.takes_turns or label.word is None:
+        # One that keeps its NameServer may dial dead ones meanwhile (Java 5.2.0 looks for available ones).
+        kept = label_of(walk(one, takes_turns=False) for one in watched)
+        label = kept if not label.takes_turns or kept.word == KEPT else label
     if label.word is None and label.takes_turns:  # to whom an error code is no other reason to go elsewhere
         return label_of(walk(one, takes_turns=True, coded=True) for one in watched)
     return label

@@ -9,6 +9,7 @@ import pytest
 from nemesrv.chaos.fronts.behaviour import CLOSES_EACH, REFUSES
 from nemesrv.chaos.verdict import Validity
 from nemesrv.conformance.rules import RULES, LeftOut, Measured
+from nemesrv.conformance.rules.lookups import label_in
 from nemesrv.conformance.situations import Watched
 from tests.conformance.story import Story, polls
 
@@ -264,6 +265,20 @@ def test_who_takes_turns_draws_or_moves_is_called_so() -> None:
     draws = random.Random(7)
     drawn = [turns(*(draws.randrange(3) for _ in range(20)), number=number) for number in range(12)]
     assert found("sticky", *drawn).value == "random at each request"
+
+
+def test_who_keeps_its_name_server_and_dials_dead_ones_meanwhile_draws_none() -> None:
+    """As Java 5.2.0 does, which looks for available ones."""
+    watched = [turns(1, 1, 1, 1)]
+    draws = random.Random(7)
+    for number in range(5):
+        story = Story("all_gone", number=number, for_s=200.0).ask("ns-1", 80.0)
+        for front in ("ns-0", "ns-2"):
+            story.behave(front, REFUSES, 0.5)
+        for poll in range(4):
+            story.dial(f"ns-{draws.choice((0, 2))}", 82.0 + 30 * poll, opens=False).ask("ns-1", 110.0 + 30 * poll)
+        watched.append(story.watched())
+    assert label_in(watched).word == "kept"
 
 
 def test_of_who_draws_nothing_is_said_that_needs_an_order() -> None:
