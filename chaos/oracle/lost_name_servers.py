@@ -63,6 +63,11 @@ def too_short(world: World) -> Sequence[NameServerLoss]:
     return [loss for loss in _all_losses(world) if loss.end_ms <= loss.from_ms < NEVER]
 
 
+def is_any_lost(world: World) -> bool:
+    """Whether a NameServer's process was gone or stood still at any time, alone or beside other faults."""
+    return any(process_causes(world, node.name, "name_server") for node in world.of_kind("name_server"))
+
+
 def clients_that_stay(world: World) -> list[str]:
     """The clients that need never leave a NameServer that went silent: their channel to it stays open
     (clientCloseSocketIfTimeout=false)."""

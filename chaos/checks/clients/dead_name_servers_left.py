@@ -16,7 +16,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...oracle.intervals import grouped, until_next
-from ...oracle.lost_name_servers import NameServerLoss, clients_that_stay, name_server_losses, too_short
+from ...oracle.lost_name_servers import (
+    NameServerLoss,
+    clients_that_stay,
+    is_any_lost,
+    name_server_losses,
+    too_short,
+)
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
@@ -107,7 +113,13 @@ def _may_stay(clients: Sequence[str]) -> str:
 
 
 def _no_loss(world: World) -> str:
-    if not (short := too_short(world)):
+    short = too_short(world)
+    if not short and is_any_lost(world):
+        return (
+            "each NameServer was lost beside another fault, or soon after one: only a fault that comes alone is judged "
+            "here, and each choice by name_server_selection"
+        )
+    if not short:
         return "no client lost its NameServer while another could be chosen, as in the scenario name-server-crash"
     longest = max(short, key=lambda loss: loss.back_ms - loss.start_ms)
     if longest.back_ms > longest.from_ms:
