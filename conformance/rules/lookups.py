@@ -22,7 +22,7 @@ from enum import StrEnum
 
 from ...chaos.fronts.behaviour import PASSES, Behaviour, Dials
 from ...chaos.fronts.observed import Answered, Asked, Behaved, By, Closed, Dialled, GaveUp, Happened, Opened
-from ...chaos.oracle.choosing.labels import EVERY, KEPT, Label, Walk, label_of
+from ...chaos.oracle.choosing.labels import EVERY, KEPT, RANDOM, Label, Walk, label_of
 from ...chaos.oracle.choosing.machine import Step
 from ...chaos.oracle.choosing.start_choice import ALPHA
 from ..situations import GET_ROUTEINFO, NAME_SERVER_LIST, Watched
@@ -252,7 +252,7 @@ def label_in(watched: Sequence[Watched]) -> Label:
     if found is not None:
         return found
     label = label_of(walk(one, takes_turns=True) for one in watched)
-    if not label.takes_turns or label.word is None:
+    if label.word not in (EVERY, RANDOM):
         # One that keeps its NameServer may dial dead ones meanwhile (Java 5.2.0 looks for available ones).
         kept = label_of(walk(one, takes_turns=False) for one in watched)
         label = kept if not label.takes_turns or kept.word == KEPT else label

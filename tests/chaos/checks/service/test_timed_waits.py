@@ -8,6 +8,7 @@ import pytest
 from nemesrv.chaos.checks.record.timer_acts import LEAVE
 from nemesrv.chaos.checks.service.timers_kept import judge
 from nemesrv.chaos.oracle.broker import HOLD_CHECK
+from nemesrv.chaos.oracle.recorded import OURS
 from nemesrv.chaos.oracle.time_outs import HEARTBEAT, REBALANCE, look_up
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import KILL, PAUSE, HistoryBuilder, address_of, cluster
@@ -419,6 +420,7 @@ def consumers_left(
     how: str = "closed",
     joined_s: Sequence[float] = (0.06,),
     took_ms: float | None = None,
+    broker_of: str = OURS,
     **setting: Any,
 ) -> Verdict:
     """Of two consumers one leaves at 45 s; the other rebalances then, and was told when it joined. Each heartbeat was
@@ -435,7 +437,7 @@ def consumers_left(
     told.at(45).forgets("broker-a", "consumer-0", how, 14, groups=["consumers"])
     for at_s in () if told_s is None else (*joined_s, told_s):
         told.at(at_s).event("consumer-1", "members_changed", address=address_of("broker-a"))
-    return judge(*told.end(END_S).facts())
+    return judge(*told.made_by(broker_of, "broker-a").end(END_S).facts())
 
 
 def late_with_members(verdict: Verdict) -> list[str]:
@@ -459,6 +461,16 @@ def test_that_a_broker_told_the_consumer_its_transport_says() -> None:
     assert late_with_members(consumers_left(46, told_s=45.01)) == ["consumer-1"]
     assert late_with_members(consumers_left(46, told_s=45.99)) == ["broker-a"]
     assert late_with_members(consumers_left(45.02, told_s=45.01, joined_s=())) == ["broker-a"], "who joins is told, too"
+
+
+@pytest.mark.parametrize(
+    ("broker_of", "told_s", "late"),
+    [(OURS, 45.9, ["broker-a"]), ("apache-5.3.3", 45.9, []), ("apache-5.3.3", 49.0, ["broker-a"])],
+)
+def test_a_broker_whose_lateness_nobody_measures_may_be_3_s_late(
+    broker_of: str, told_s: float, late: list[str]
+) -> None:
+    assert late_with_members(consumers_left(told_s + 0.01, told_s=told_s, broker_of=broker_of)) == late
 
 
 @pytest.mark.parametrize(("took_ms", "late"), [(None, ["broker-a"]), (20.0, [])])
