@@ -86,9 +86,8 @@ class Broker(Stops):
         lists: Sequence[tuple[float, Sequence[str]]] | None,
     ) -> None:
         super().__init__(world, life)
-        listed = (
-            {of.name for of in world.listed(life.node)} if lists is None and world.made_by(life.node) == OURS else ()
-        )
+        has_one_list = lists is None and world.made_by(life.node) == OURS
+        listed = [of.name for of in world.listed(life.node)] if has_one_list else []
         self._begun = {server: [one.began_ms for one in of] for server, of in sent.items() if of or server in listed}
         self._sent = sorted((one for of in sent.values() for one in of), key=attrgetter("began_ms"))
         self._changes, self._asked, self._lists = changes, asked, lists
@@ -154,10 +153,8 @@ class Broker(Stops):
         began_ms = self.life.start_ms if self._lists is None else next((at_ms for at_ms, _ in self._lists), None)
         if began_ms is None or not self._sent or elects(self.world, self.life.node):
             return
-        due_ms, told_ms = (
-            self._asked_ms(began_ms),
-            next((one.began_ms for one in self._sent if not one.is_single), end_ms),
-        )
+        due_ms = self._asked_ms(began_ms)
+        told_ms = next((one.began_ms for one in self._sent if not one.is_single), end_ms)
         if self._recorded_ms(due_ms) < end_ms:
             yield Act(began_ms, told_ms - began_ms, None, due_ms - began_ms, "at once")
 

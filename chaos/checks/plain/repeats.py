@@ -17,6 +17,7 @@ from ...faults.fault import Loss
 from ...oracle.commits import Redelivery, commit_ms
 from ...oracle.deliveries import delivered
 from ...oracle.intervals import grouped
+from ...oracle.recorded import Fault
 from ...oracle.slaves import slaves_of
 from ...oracle.world import World
 from ...verdict import Finding
@@ -143,7 +144,13 @@ def _stored(part: Part, world: World, allowed: Tolerance) -> Repeats:
     found it; a crash soon after it was due, or another master, lets a broker store it again."""
     sends = part.of("send", types=("ok", "info"))
     delayed = sends.filter(pc.is_valid(sends["f"]))
-    repeated = [row["msg_key"] for row in rows_in(delayed) if _may_come_again(world, row)]
+    faults = {
+        broker.name: [of for node in (broker.name, *slaves_of(world, broker.name)) for of in world.process_faults(node)]
+        for broker in world.of_kind("broker")
+    }
+    repeated = [
+        row["msg_key"] for row in rows_in(delayed) if _may_come_again(world, row, faults.get(row["broker_name"], ()))
+    ]
     columns, sent = ["event", "msg_key", *PLACE, "time_ms"], part.of("send", types=("ok",))
     sent = sent.filter(pc.is_null(sent["f"]))
     copies = pa.concat_tables([part.of("read").select(columns), sent.select(columns)])
@@ -176,15 +183,15 @@ def _stored(part: Part, world: World, allowed: Tolerance) -> Repeats:
     return Repeats({"stored_again": again, "wrong": len(findings)}, foremost(findings))
 
 
-def _may_come_again(world: World, send: Row) -> bool:
+def _may_come_again(world: World, send: Row, faults: Sequence[Fault]) -> bool:
     """Whether the broker may not know, when it begins anew after a crash, that it has delivered this delayed message:
-    it writes how far it is each flushDelayOffsetInterval. A broker that stood still may have delivered it late."""
+    it writes how far it is each flushDelayOffsetInterval. A broker that stood still may have delivered it late.
+    `faults`: of the broker's process, and of its slaves'."""
     broker, began_ms = send["broker_name"], send["time_ms"] - (send["duration_ms"] or 0.0)
     due = delivered(world, broker, send["f"], began_ms, send["time_ms"])
     if due is None:
         return True
     late_ms = FLUSHED_MS + world.timers.lateness_cap_ms
-    faults = [fault for node in (broker, *slaves_of(world, broker)) for fault in world.process_faults(node)]
     for crash in (one for one in faults if one.ends_process and one.loss(world.timers) is not Loss.GRACEFUL):
         stood = any(one is not crash and one.overlaps(due.start_ms, crash.start_ms) for one in faults)
         if stood or due.end_ms >= crash.begins_from_ms - late_ms:

@@ -237,10 +237,8 @@ class _Registering:
         """Broker; and NameServer, what it read of the broker, and what of that is wrong, in words."""
         for life in self._world.lives_of_kind("name_server"):
             came = (one for one in self._received.requests(life) if one.said or one.f == UNREGISTERED)
-            told, of_channel = (
-                (one for one in came if one.f in (REGISTERED, UNREGISTERED, ASKED, BEAT)),
-                dict[str, str](),
-            )
+            told = (one for one in came if one.f in (REGISTERED, UNREGISTERED, ASKED, BEAT))
+            of_channel = dict[str, str]()
             for one in {(*one[1:7], one.said.get("cluster"), id(one.said.get("topics"))): one for one in told}.values():
                 who = one.name, one.address, one.id_
                 if (one.f, life.node, *who) in self._asked or self._by_hand.may_name(who[0], str(who[2]), who[1]):

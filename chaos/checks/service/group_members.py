@@ -133,7 +133,7 @@ class Members(Process):
                 continue
             told_ms = self.end_ms if missing else max(told[number], at_ms)
             # Nobody measured the lateness of a broker that is not ours: then the most that any verdict forgives.
-            late_ms = 0.0 if self.world.made_by(change.node) == OURS else self.timers.lateness_cap_ms
+            late_ms = 0.0 if self._is_ours(change.node) else self.timers.lateness_cap_ms
             yield Act(at_ms, told_ms - at_ms, None, late_ms, "at once", missing=missing, peers=[change.node])
 
     def _made_ms(self, change: Row) -> float:
@@ -141,9 +141,13 @@ class Members(Process):
         which a busy front passes late."""
         if change.event == "client_heartbeat":
             return change.began_ms
-        is_ours = self.world.made_by(change.node) == OURS
+        if self._is_ours(change.node):
+            return change.time_ms
         lag_ms = self.control.lateness.largest(self.world, (change.node,), change.time_ms, change.time_ms)
-        return change.time_ms - (0.0 if is_ours else lag_ms or 0.0)
+        return change.time_ms - (lag_ms or 0.0)
+
+    def _is_ours(self, node: str) -> bool:
+        return self.world.made_by(node) == OURS
 
     def _rebalances(self) -> Iterator[Act]:
         """From when a broker told it so until it rebalances: not before the round that runs is over."""
