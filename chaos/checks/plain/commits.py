@@ -31,7 +31,8 @@ from ..findings import Rule, at_no_time, finding, wrong_or_late
 from ..record.at_slaves import ANSWERED_MS, copied_before, slaves_that_tell
 from ..record.commits import AtSlave, Behind, CommitFacts, Committed, Place, unread
 from ..record.control import Row as ControlRow
-from ..record.uncommitted import behind, brokers_that_tell, interval_ms
+from ..record.timer_acts import Run
+from ..record.uncommitted import behind, brokers_that_tell, runs_of
 from ..record.uses import PART_MS
 from .commits_by_place import FirstPast, Received, by_queue, committer, queue_of, times_of
 from .offsets_kept import READ_MS, OffsetsKept
@@ -246,7 +247,7 @@ class _Explained(OffsetsKept):
     # -- not committed in time
 
     def _behind(self) -> Iterator[Behind]:
-        tell, late_ms = brokers_that_tell(self.world), interval_ms(self.world)
+        tell = brokers_that_tell(self.world)
         of_member = {member: group for group in askers(self.world) for member in group.members}
         drops: dict[tuple[Any, ...], ControlRow] = {}
         if not self.broadcasting:
@@ -264,7 +265,8 @@ class _Explained(OffsetsKept):
                     continue
                 drop = drops.get((*taken.process, taken.op_id))
                 gives = (drop.time_ms, drop.offset or 0) if drop is not None and found.queue == queue_of(drop) else None
-                late = _late(found, taken.offset or 0, self.first.get(place), late_ms, gives)
+                runs = runs_of(self.control, taken.process)
+                late = _late(found, taken.offset or 0, self.first.get(place), runs, gives)
                 for first_ms, (worked_ms, offset, is_left) in late.items():
                     committed_ms = first_ms if np.isfinite(first_ms) else None
                     dropped_ms = gives[0] if gives is not None and is_left else None
@@ -336,17 +338,19 @@ class _Explained(OffsetsKept):
 
 
 def _late(
-    received: Received, begins_at: int, past: FirstPast | None, late_ms: float, gives: tuple[float, int] | None
+    received: Received, begins_at: int, past: FirstPast | None, runs: Sequence[Run], gives: tuple[float, int] | None
 ) -> dict[float, tuple[float, int, bool]]:
-    """When each commit came that was too late for some of what a holding received of a queue (inf: never), and what of
-    that was worked off first, when and which offset; and whether it was later than when the holder gave the queue up
-    (`gives`: when, and what it had worked off).
+    """When each commit came that was later than the next of the holder's `runs` for some of what a holding received of
+    a queue (inf: never), and what of that was worked off first, when and which offset; and whether it was later than
+    when the holder gave the queue up (`gives`: when, and what it had worked off).
 
     Worked off is a message when all before it are, from the holding's first message, or from a commit, on.
     """
     offsets, times = received.offsets, received.times
     first_ms = np.full(len(offsets), np.inf) if past is None else past.times_of(offsets)
     found: dict[float, tuple[float, int, bool]] = {}
+    begun_ms = np.array([run.began_ms for run in runs])
+    ended_ms = np.array([*(run.ended_ms for run in runs), np.inf])
     is_left = np.zeros(len(offsets), bool)
     if gives is not None and gives[1] - 1 in offsets:  # or it has skipped what nobody wants
         is_left = (first_ms > gives[0]) & (offsets < gives[1])
@@ -356,7 +360,8 @@ def _late(
         if since_ms == np.inf:
             continue
         worked_ms = np.maximum(since_ms, np.maximum.accumulate(times[island]))
-        late = np.flatnonzero((first_ms[island] - worked_ms > late_ms) | is_left[island])
+        due_ms = ended_ms[np.searchsorted(begun_ms, worked_ms, "right")]
+        late = np.flatnonzero((first_ms[island] > due_ms) | is_left[island])
         for commit_ms, at in zip(*np.unique(first_ms[island][late], return_index=True), strict=True):
             left = bool(is_left[island][first_ms[island] == commit_ms].any())
             one = float(worked_ms[late[at]]), int(offsets[island[late[at]]]), left

@@ -61,16 +61,15 @@ def brokers_that_tell(world: World) -> frozenset[str]:
     return frozenset(node.name for node in world.ours("broker"))
 
 
-def interval_ms(world: World) -> float:
-    """The shortest persistConsumerOffsetInterval of the consumers: what was committed sooner needs no look."""
-    settings = [world.setting(node.name, "persistConsumerOffsetInterval") for node in world.of_kind("consumer")]
-    return min((float(str(value)) for value in settings), default=0.0)
+def runs_of(control: Control, process: tuple[str, int]) -> Sequence[Run]:
+    """The runs of persistAllConsumerOffset of a process of ours."""
+    return [run for run in by_process(control, "scheduled_task").get(process, ()) if run.row.f == PERSIST]
 
 
 def behind(those: Iterable[Behind], rules: CommitRules, control: Control) -> Iterator[Finding]:
     """The messages that a run, or giving the queue up, should have committed, and nothing or a later one did."""
     world = rules.world
-    tell, of_process = brokers_that_tell(world), by_process(control, "scheduled_task")
+    tell = brokers_that_tell(world)
     for one in those:
         place = one.place
         if place.broker_name not in tell or place[:2] in rules.deleted:
@@ -78,7 +77,7 @@ def behind(those: Iterable[Behind], rules: CommitRules, control: Control) -> Ite
         until_ms = world.end_ms if one.committed_ms is None else one.committed_ms
         if rules.was_reset(place.queue, place.group, one.worked_ms, until_ms):
             continue
-        runs = [run for run in of_process.get((one.consumer, one.incarnation), ()) if run.row.f == PERSIST]
+        runs = runs_of(control, (one.consumer, one.incarnation))
         missed = _missed(one, rules, runs, control)
         if one.dropped_ms is not None and _had_to_commit(one, one.dropped_ms, rules, control):
             missed.append(_Missed(one, one.dropped_ms, one.dropped_ms, until_ms, is_left=True))

@@ -17,7 +17,7 @@ from ....clients.consumer.rebalance import Rebalancer, allocate_averagely
 from ....remoting.bodies.client import ConsumerData, SubscriptionData
 from ....remoting.codes import MASTER_ID, RequestCode
 from ....remoting.command import RemotingCommand
-from ....remoting.errors import TransportError
+from ....remoting.errors import RocketMQError, TransportError
 from ....remoting.message import MessageQueue, StoredMessage
 from ....remoting.node.network import Address
 from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
@@ -488,6 +488,19 @@ def consumer_commits_a_broadcast(node: ConsumerNode) -> None:
         await persist(queues)
         at_brokers._offsets = kept._offsets
         await at_brokers.persist(queues)
+
+
+@planted(CONSUMER_0, "broker-crash", caught_by="commits_follow_work")
+def consumer_ends_its_commits_at_an_error(node: ConsumerNode) -> None:
+    """a consumer commits nothing to the living brokers that stand behind a dead broker in its list of queues"""
+    offsets = node.client._offsets
+
+    @around(offsets, "persist")
+    async def persist_until_an_error(persist: Any, queues: Collection[MessageQueue]) -> None:
+        with suppress(RocketMQError):
+            for queue in queues:
+                if queue in offsets._offsets:
+                    await offsets._send(queue, offsets._offsets[queue])
 
 
 @planted(CONSUMERS, "broker-crash", caught_by="commits_follow_work duplicates")
