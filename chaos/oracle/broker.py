@@ -40,7 +40,7 @@ from ..topology import ADDRESS_SERVER, broker_name, is_slave
 from .link import Stops, Troubles
 from .lists import fetches
 from .name_server import ASKED, BEAT, UNREGISTERED, Request, Sent
-from .recorded import OURS, Life
+from .recorded import Life
 from .roles import elects, members_of
 from .timers import Act, Schedule
 from .world import World
@@ -86,7 +86,7 @@ class Broker(Stops):
         lists: Sequence[tuple[float, Sequence[str]]] | None,
     ) -> None:
         super().__init__(world, life)
-        has_one_list = lists is None and world.made_by(life.node) == OURS
+        has_one_list = lists is None and world.is_ours(life.node)
         listed = [of.name for of in world.listed(life.node)] if has_one_list else []
         self._begun = {server: [one.began_ms for one in of] for server, of in sent.items() if of or server in listed}
         self._sent = sorted((one for of in sent.values() for one in of), key=attrgetter("began_ms"))
@@ -218,23 +218,23 @@ def misregistered(world: World, broker: str, one: Request, name_server: str, had
         return ""
     if one.f != BEAT and one.id_ not in world.ids_of(broker, one.at_ms - timers.R_ms, one.at_ms):
         return f"{does} an id that it does not have"
-    if node.implementation == OURS and one.said.get("cluster", world.cluster_of(broker)) != world.cluster_of(broker):
+    if node.is_ours and one.said.get("cluster", world.cluster_of(broker)) != world.cluster_of(broker):
         return f"{does} another clusterName than its own"
     timeout_ms = one.said.get("timeout_ms")
     if timers.profile is Profile.V5_X and timeout_ms and float(timeout_ms) != timers.E_ms:
         return "registers another heartbeatTimeoutMillis than its own"
-    if timers.profile is Profile.V5_X and node.implementation == OURS and "timeout_ms" in one.said and not timeout_ms:
+    if timers.profile is Profile.V5_X and node.is_ours and "timeout_ms" in one.said and not timeout_ms:
         return "registers without its heartbeatTimeoutMillis"
     acting = world.setting(broker, "enableSlaveActingMaster") if timers.profile is Profile.V5_X else None
-    if node.implementation == OURS and "acting" in one.said and bool(one.said["acting"]) != bool(acting):
+    if node.is_ours and "acting" in one.said and bool(one.said["acting"]) != bool(acting):
         return "registers another enableActingMaster than it has"
     topics = one.said.get("topics")
     if is_slave(broker) or had is None or topics is None:
         return ""
     in_units = world.of_kind("external") or world.run.get("scenario") == "up"  # their clients may set unitMode
-    if node.implementation == OURS and not in_units and any(row[3] for row in topics.values()):
+    if node.is_ours and not in_units and any(row[3] for row in topics.values()):
         return "registers a topicSysFlag, though no client has set unitMode"
-    if node.implementation == OURS and (wrong := _unlike_apaches(world, broker, topics)):
+    if node.is_ours and (wrong := _unlike_apaches(world, broker, topics)):
         return wrong
     rows = {topic: (row[0], row[1], row[2]) for topic, row in topics.items()}
     is_its_own = had(one.said["version"][2], rows, one.at_ms)

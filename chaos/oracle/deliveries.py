@@ -42,7 +42,7 @@ from .intervals import Stretch, grouped, merged, until_next, without
 from .link import most_hung_brokers, resent_after_ms
 from .queue_owners import Rows, heard_by, node_of_client, quiet_for_groups
 from .quiet import BARELY_MS, aftermath_ms, felt, harmful, unnoticed
-from .recorded import OURS, Fault
+from .recorded import Fault
 from .roles import elects
 from .slaves import SYNCHRONIZED_MS, offsets_copied, slaves_of
 from .time_outs import HEARTBEAT
@@ -313,7 +313,7 @@ class Dues:
         return [(at_ms, node, float(of.get(topic, -math.inf))) for at_ms, node, of in heard]
 
     def _tells(self, consumer: str, broker: str) -> bool:
-        return any(row.node == broker for row in self._heard.get(consumer, ())) and self.world.made_by(broker) == OURS
+        return any(row.node == broker for row in self._heard.get(consumer, ())) and self.world.is_ours(broker)
 
     def _round_over(self, consumer: str, at_ms: float) -> float:
         """When the round of heartbeats is over that was under way then: what it says is older, and no other begins."""

@@ -48,7 +48,7 @@ from ..faults.process_faults import Stop
 from .by_hand import expires_ms
 from .intervals import touching
 from .link import Handled, Way, earliest_effect_ms
-from .recorded import OURS, Life
+from .recorded import Life
 from .timers import Schedule, Timers
 from .world import World
 
@@ -89,7 +89,7 @@ def must_refuse(world: World, lives: Sequence[Life], from_ms: float, to_ms: floa
         oldest_ms = max(to_ms - life.start_ms, *ages_ms) + timers.delivery_ms
         if timers.profile is not Profile.V5_X or timers.W_ms is None or oldest_ms >= timers.W_ms:
             return False
-    return bool(lives) and all(world.made_by(life.node) == OURS for life in lives)
+    return bool(lives) and all(world.is_ours(life.node) for life in lives)
 
 
 def is_stopping(world: World, node: str, from_ms: float, to_ms: float) -> bool:
@@ -173,7 +173,7 @@ class BrokerAtNameServer:
         """Whether this process's transport recorded what it read."""
         self.timers: Timers = world.timers_of(broker, life.node)
         self.end_ms = min(life.end_ms, world.end_ms)
-        self._is_idle_too = world.made_by(broker) == OURS or self.timers.profile is not Profile.V5_X
+        self._is_idle_too = world.is_ours(broker) or self.timers.profile is not Profile.V5_X
         """Apache's 5.x broker asks the NameServer that it has chosen for its group each 5 s (`refreshMetadata`), so its
         channel is not idle since its last registration, and the scan is first."""
         self.sent = [one for one in sent if one.ended_ms > life.start_ms and one.began_ms < self.end_ms]

@@ -35,7 +35,7 @@ from .intervals import Stretch, grouped, without
 from .link import earliest_effect_ms, hung, hung_brokers
 from .lists import changing
 from .quiet import aftermath_ms, brokers_joined, clients_began_ms, felt, harmful_to_deliveries, members_ms
-from .recorded import OURS, Fault
+from .recorded import Fault
 from .time_outs import CLIENT_EXPIRED_MS, OFFSET_CALL_MS, look_up
 from .world import World, once
 
@@ -211,7 +211,7 @@ class Seen:
             of.sort(key=lambda state: (state[0], bool(state[1])))
         self._routes = {key: States(*zip(*of, strict=True)) for key, of in routes.items()}
         """Node and topic to the routes that it had."""
-        self._is_told = all(node.implementation == OURS for node in world.of_kind("broker", "slave"))
+        self._is_told = all(node.is_ours for node in world.of_kind("broker", "slave"))
         self._of_all = [] if self._is_told else [*changes(world), *_unanswered(world, rows)]
 
     def judged(self, topic: str, members: Collection[str]) -> Iterator[Judged]:
@@ -330,7 +330,7 @@ def changes(world: World) -> list[Change]:
             continue
         start_ms, end_ms = felt(world, fault)
         found.append(Change(start_ms, end_ms + after_ms, _named(fault)))
-        if not fault.loss(world.timers).closes and world.made_by(fault.target or fault.source) not in ("", OURS):
+        if not fault.loss(world.timers).closes and not world.is_ours(fault.target or fault.source):
             found.append(_ghosts(world, end_ms, f"{_named(fault)} ended"))
     lists = changing(world, only_growing=True)
     found += [Change(start_ms, end_ms + after_ms, "the list of NameServers changed") for start_ms, end_ms in lists]
@@ -351,7 +351,7 @@ def _unanswered(world: World, rows: Rows) -> Iterator[Change]:
     """Heartbeats that ran into their time-outs, which closed the channels. No fault explains these: a JVM that was just
     started answers its first heartbeat after up to a second of the machine's time (5.5.0 at x3: 3 s, and four members
     for two until 117 s later)."""
-    brokers = {node.address: node.name for node in world.of_kind("broker", "slave") if node.implementation != OURS}
+    brokers = {node.address: node.name for node in world.of_kind("broker", "slave") if not node.is_ours}
     consumers = {node.name for node in world.of_kind("consumer")}
     for row in rows("timed_out"):
         if row.f == RequestCode.HEART_BEAT.name and row.node in consumers and row.address in brokers:

@@ -96,6 +96,10 @@ class NodeInfo:
         return next((move.address for move in reversed(self.moves) if move.from_ms <= at_ms), self.address)
 
     @property
+    def is_ours(self) -> bool:
+        return self.implementation == OURS
+
+    @property
     def is_under_test(self) -> bool:
         """Whether it is a program of somebody else, seen from outside."""
         return self.dialler is not None
@@ -339,7 +343,7 @@ def stalls_in(rows: Iterable[Mapping[str, Any]], world: World) -> Iterator[Fault
     """
     shortest_ms = stall_ms(world.timers)
     kinds = ("producer", "consumer")
-    timed = [one.name for one in world.nodes if one.implementation == OURS or one.kind in kinds]
+    timed = [one.name for one in world.nodes if one.is_ours or one.kind in kinds]
     spans: list[tuple[str, float, float]] = []
     last: dict[tuple[str, int], tuple[float, float]] = {}
     for row in rows:

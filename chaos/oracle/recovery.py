@@ -28,7 +28,6 @@ from collections.abc import Collection
 from .link import MOMENT_MS, hung_brokers, resent_after_ms
 from .quiet import felt_by, is_alone, settle_ms
 from .reach import Moment, delayed_by_commits, failed_calls, faults_between, is_reached_too_late, lost
-from .recorded import OURS
 from .roles import removal
 from .slaves import slaves_of, unreplicated
 from .windows import NEVER, Window, client_leave_window, serves_window, staleness_window
@@ -251,7 +250,7 @@ def hides_too_many(world: World, client: str, at_ms: float, missing: Collection[
 def waits_out_a_close(world: World, client: str) -> bool:
     """Whether a call under way as its server closes the connection waits for its time-out: Apache's client up to 4.9
     hears of a close by a reset alone (its handler has no channelInactive); 5.x, and ours, fail it at once."""
-    return world.made_by(client) != OURS and world.client_profile_of(client).name.startswith(("java-3", "java-4"))
+    return not world.is_ours(client) and world.client_profile_of(client).name.startswith(("java-3", "java-4"))
 
 
 def passed_over(brokers: int, lost: int, queues: int) -> float:

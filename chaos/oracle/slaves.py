@@ -26,7 +26,6 @@ from ..topology import broker_name
 from .intervals import Stretch, grouped, merged, without
 from .link import earliest_effect_ms, link_causes, process_causes
 from .promises import Obligation, ObligationKind, obligations
-from .recorded import OURS
 from .roles import elects, members_of, unsettled
 from .world import World, once
 
@@ -57,7 +56,7 @@ def keeps_own_offsets(world: World, slave: str, from_ms: float, to_ms: float) ->
     """Whether the slave had only those offsets all that time that it had before, or that consumers committed to it: no
     process of its master ran, nor just before."""
     master, since_ms = broker_name(slave), from_ms - SYNCHRONIZED_MS
-    if world.made_by(slave) != OURS or elects(world, slave) or world.acts:
+    if not world.is_ours(slave) or elects(world, slave) or world.acts:
         return False
     return not any(life.start_ms <= to_ms and since_ms <= life.end_ms for life in world.lives_of(master))
 
@@ -69,7 +68,7 @@ def offsets_copied(world: World, master: str) -> Sequence[Stretch]:
     their master. Of somebody else's brokers nothing is certain."""
     family = (master, *slaves_of(world, master))
     lists = {frozenset(server.name for server in world.listed(node)) for node in family}
-    theirs = any(world.made_by(node) != OURS for node in family)
+    theirs = not all(world.is_ours(node) for node in family)
     if len(family) == 1 or len(lists) > 1 or theirs or world.acts or elects(world, master):
         return []
     timers = world.timers_of(*family)
@@ -147,7 +146,7 @@ def waits_for_slaves(world: World, master: str) -> Iterator[Wait]:
     """While nothing is done to the SYNC_MASTER itself, whose stop ends all waits. A slave has the message, and its
     master knows that, a round trip of the slave's link later at the soonest: only links are counted on which one fault
     is in force and none begins or ends, for then bytes may overtake the delay."""
-    theirs = any(world.made_by(node) != OURS for node in (master, *slaves_of(world, master)))
+    theirs = not all(world.is_ours(node) for node in (master, *slaves_of(world, master)))
     if theirs or elects(world, master) or not _waits(world, master) or any(act.f == "switch" for act in world.acts):
         return
     hit = merged(Stretch(one.begins_from_ms, one.end_ms) for one in world.process_faults(master))
@@ -190,7 +189,7 @@ def _without_slaves(world: World, master: str, *, unheard: bool = True) -> Seque
 
 def _unheard(world: World, slave: str, master: str) -> Sequence[Stretch]:
     """Of others' slaves, no link to their master is known."""
-    causes = link_causes(world, slave, master) if world.made_by(slave) == OURS else []
+    causes = link_causes(world, slave, master) if world.is_ours(slave) else []
     shut = [(one.start_ms, min(one.end_ms, one.heals_from_ms)) for one in causes if one.loss in _SHUT]
     gone = (*shut, *world.paused(slave))
     return merged(Stretch(start_ms + world.timers.delivery_ms, end_ms) for start_ms, end_ms in gone)

@@ -26,7 +26,6 @@ from .client_profiles import ClientProfile, profile_of, timers_under_test
 from .hosts import Blind, hosts_in
 from .intervals import Stretch, grouped, merged
 from .recorded import (
-    OURS,
     ClockChange,
     Fault,
     FullDisk,
@@ -459,11 +458,11 @@ class World:
 
     def ours(self, *kinds: str) -> tuple[NodeInfo, ...]:
         """Those of these kinds that run nemesrv's own programs."""
-        return tuple(node for node in self.of_kind(*kinds) if node.implementation == OURS)
+        return tuple(node for node in self.of_kind(*kinds) if node.is_ours)
 
-    def made_by(self, name: str) -> str:
-        """Whose program the node is: OURS, or whose and which version."""
-        return node.implementation if (node := self.node(name)) else OURS
+    def is_ours(self, name: str) -> bool:
+        """Whether the node runs nemesrv's own program; also a node that no row describes."""
+        return (node := self.node(name)) is None or node.is_ours
 
     def ids_of(self, broker: str, from_ms: float, to_ms: float) -> tuple[int, ...]:
         """Under which brokerIds the broker may stand at some time in [from_ms, to_ms]: 0 from when it was made master

@@ -21,7 +21,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ...oracle.recorded import OURS
 from ...oracle.time_outs import avoids
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
@@ -43,7 +42,7 @@ def _of_tries(tries: Found, world: World) -> Iterator[Finding]:
     rule."""
     counts, span = tries.counts, (0.0, world.end_ms)
     right = counts["retries"] - counts.get(SAME, 0)
-    unknown = any(avoids(world, node.name) and node.implementation != OURS for node in world.of_kind("producer"))
+    unknown = any(avoids(world, node.name) and not node.is_ours for node in world.of_kind("producer"))
     if right > 0 and not unknown:
         yield finding("producers", "tried another broker", span, Rule(OTHER), examined=right)
     if counts["isolating"]:

@@ -20,7 +20,6 @@ from ....remoting.top_addressing import TIMEOUT_S
 from ...oracle.client_profiles import Advance, ClientProfile, Outcome
 from ...oracle.intervals import grouped
 from ...oracle.lists import due_ms, in_use, out_of_reach
-from ...oracle.recorded import OURS
 from ...oracle.world import World
 from ..record.control import Control, Row, decoded
 from ..record.lateness import Lateness
@@ -159,7 +158,7 @@ def channels_kept(of: Selection, world: World) -> Iterator[Broken]:
     """Channels of a client of ours to its NameServer that stay open though a fetched list lacks the NameServer: 5.x
     closes them at once (`updateNameServerAddressList` since 5.3.1), 4.9 does not."""
     timers = world.timers_of(of.who.node)
-    if world.made_by(of.who.node) != OURS or timers.profile is not Profile.V5_X:
+    if not world.is_ours(of.who.node) or timers.profile is not Profile.V5_X:
         return
     ends_ms = min(world.ended_ms(of.who.node, of.who.incarnation), world.end_ms) - timers.at_once_ms
     opened, lost = set[str](), dict[str, Row]()
@@ -300,7 +299,7 @@ def silent_reconnects(of: Selection, configured: Collection[str], world: World) 
 def unchosen(of: Selection, configured: Collection[str], world: World) -> Iterator[Broken]:
     """Channels to a NameServer that was never chosen: only brokers look for available ones (`scanAvailableNameSrv`). Of
     an outside client the choice is seen only with its first request, behind the dial, so it is not judged by this."""
-    if not any(n.name == of.who.node and n.implementation == OURS and not n.is_under_test for n in world.nodes):
+    if not any(n.name == of.who.node and n.is_ours and not n.is_under_test for n in world.nodes):
         return
     chosen = set[str | None]()
     for row in of.rows:
@@ -349,7 +348,7 @@ class Tries:
     def _gave_up(self, row: Row, of: Selection) -> bool:
         """Whether a call of our client failed without a try though no other call was choosing, or the call did not wait
         for it."""
-        if row.type != "fail" or row.duration_ms is None or self._world.made_by(row.node) != OURS:
+        if row.type != "fail" or row.duration_ms is None or not self._world.is_ours(row.node):
             return False
         others = (one for one in of.rows if one.event == "name_server_call" and (one.decoded or {}).get("tried") != [])
         could_choose = any(one.time_ms >= row.began_ms and one.began_ms <= row.time_ms for one in others)

@@ -61,7 +61,6 @@ from ...oracle.client_profiles import Advance, Attempts, ClientProfile, Order, p
 from ...oracle.intervals import grouped
 from ...oracle.lists import in_use
 from ...oracle.reach import lost
-from ...oracle.recorded import OURS
 from ...oracle.world import World
 from ...verdict import EXAMPLES_MAX, Finding, Verdict, singular
 from ..check import Check, Group, Needs, Section
@@ -115,7 +114,7 @@ def judge(control: Control, world: World) -> Verdict:
         calls += tries.calls
     if profile.order is Order.SHUFFLED:
         # Of Apache's clients only the order in which they chose is known.
-        known = (of for of in groups[None] if world.made_by(of.who.node) == OURS and not _has_its_own(of, world))
+        known = (of for of in groups[None] if world.is_ours(of.who.node) and not _has_its_own(of, world))
         for one in uneven_orders(known):
             broken[one.rule].append(one)
     return _verdict(world, profile, groups, broken, late, calls, unclear)

@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 from ...oracle.deliveries import PROMPT_MS, Asker, Due, Dues, askers
 from ...oracle.intervals import Stretch
 from ...oracle.quiet import aftermath_ms, harmful
-from ...oracle.recorded import OURS
 from ...oracle.time_outs import pull_delay
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX, Finding, Validity, Verdict
@@ -245,7 +244,7 @@ def _kept_by(message: Slow, due: Due | None, world: World) -> tuple[str, str]:
     if vain:
         broker = world.owners.get(vain[-1].address, message.broker_name)
         return broker, f"{broker} did not send {vain[-1].consumer} the message"
-    is_told = due.consumer and world.made_by(due.consumer) == OURS  # whoever it is not records no pulls
+    is_told = due.consumer and world.is_ours(due.consumer)  # whoever it is not records no pulls
     return (due.consumer, f"{due.consumer} did not ask for the message") if is_told else ("", "")
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
 from ...oracle.link import MOMENT_MS
 from ...oracle.queue_owners import Queue, States, listed, readable
-from ...oracle.recorded import OURS, Life, NodeInfo
+from ...oracle.recorded import Life, NodeInfo
 from ...oracle.time_outs import REBALANCE
 from ...oracle.world import World
 from ...topology import node_of_client_id
@@ -43,7 +43,7 @@ def share(client_id: str, queues: Collection[Queue], client_ids: Collection[str]
 def shares_taken(control: Control, world: World) -> Iterator[Finding]:
     """One of each consumer process that had a round which is judged."""
     brokers = world.of_kind("broker", "slave")
-    if any(node.implementation != OURS for node in brokers):
+    if not all(node.is_ours for node in brokers):
         return
     if world.of_kind("slave") and not world.workload.get("broadcasting"):
         return  # which of a name's brokers was asked nobody records
@@ -154,7 +154,7 @@ def _topics(world: World, consumer: str, assigned: Sequence[Row]) -> list[str]:
     """The consumer's topic, if the run says which, and its group's retry topic; else what is assigned to anybody. Ours
     have a share of the retry topic whether or not they took any of it."""
     topic, own = world.topic_of(consumer), retry_topics(world, consumer)
-    found = {row.topic for row in assigned if row.topic} | (own if world.made_by(consumer) == OURS else set())
+    found = {row.topic for row in assigned if row.topic} | (own if world.is_ours(consumer) else set())
     return sorted(of for of in found if not topic or of == topic or of in own)
 
 

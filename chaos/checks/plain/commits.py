@@ -21,7 +21,6 @@ from ...oracle.deliveries import askers
 from ...oracle.intervals import grouped
 from ...oracle.queue_owners import node_of_client
 from ...oracle.reach import unrecorded
-from ...oracle.recorded import OURS
 from ...oracle.slaves import SYNCHRONIZED_MS, offsets_vary, slaves_of
 from ...oracle.time_outs import OFFSET_CALL_MS, SUSPEND_MS
 from ...oracle.world import World
@@ -252,7 +251,7 @@ class _Explained(OffsetsKept):
         drops: dict[tuple[Any, ...], ControlRow] = {}
         if not self.broadcasting:
             rows = self.control.rows("queue_dropped")
-            drops = {(*r.process, r.op_id): r for r in rows if self.world.made_by(r.node) == OURS}
+            drops = {(*r.process, r.op_id): r for r in rows if self.world.is_ours(r.node)}
         by_holding = (((r["node"], r["incarnation"], r["op_id"], r["topic"]), found) for r, found in self.by_holding)
         received = grouped(by_holding)
         for taken in self.control.rows("queue_taken"):

@@ -18,7 +18,6 @@ from ...arrow import Flags, Floats, Numbers, np, pa, pc
 from ...history.schema import row_order
 from ...oracle.deliveries import PROMPT_MS, Asker, askers, delivered
 from ...oracle.intervals import Stretch, grouped
-from ...oracle.recorded import OURS
 from ...oracle.world import World
 from ..check import Facts, joined, largest
 from .part import (
@@ -160,7 +159,7 @@ DELIVERIES = Reading(
 
 def _near_ms(world: World) -> float:
     """How near to its send the stamps of a message must be; inf where not all clocks are ours and right."""
-    is_ours = all(world.made_by(node.name) == OURS for node in world.of_kind("producer", "consumer", "broker", "slave"))
+    is_ours = all(node.is_ours for node in world.of_kind("producer", "consumer", "broker", "slave"))
     return world.timers.delivery_ms + (world.timers.clocks_ms or 0.0) if is_ours and not world.clocks else math.inf
 
 

@@ -6,7 +6,6 @@ from collections import Counter
 from typing import Any
 
 from ...arrow import Flags, np, pa, pc
-from ...oracle.recorded import OURS
 from ...oracle.slaves import alone
 from ...oracle.world import World
 from ...verdict import Finding
@@ -74,7 +73,7 @@ def _forgotten(sends: pa.Table, part: Part, world: World) -> Flags:
     ended, offsets, found = floats(sends["time_ms"]), floats(sends["offset"]), np.zeros(len(sends), bool)
     apart_ms = world.timers.clocks_ms or 0.0
     for boot in part.control.rows("boot"):
-        if not boot.incarnation or world.made_by(boot.node) != OURS or world.mixed_up_by_hand:
+        if not boot.incarnation or not world.is_ours(boot.node) or world.mixed_up_by_hand:
             continue
         before = ended < boot.time_ms - apart_ms
         before &= pc.fill_null(pc.equal(sends["broker_name"], boot.node), False).to_numpy()

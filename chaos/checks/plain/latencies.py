@@ -14,7 +14,6 @@ from typing import NamedTuple
 from ...arrow import Floats, Numbers, np, pa, pc
 from ...oracle.deliveries import delivered
 from ...oracle.intervals import Stretch
-from ...oracle.recorded import OURS
 from ...oracle.world import World
 from ..check import Facts, Table, largest, least
 from .part import Part, Reading, Together, began_ms, codes, floats, groups
@@ -94,7 +93,7 @@ def delivery_times(
         from_ms, delayed = floats(sends["time_ms"]).copy(), np.flatnonzero(pc.is_valid(sends["f"]).to_numpy())
         for number in delayed:  # from when they are due on
             broker, level = (sends[name][int(number)].as_py() for name in ("broker_name", "f"))
-            is_ours, acked_ms = world.made_by(broker) == OURS, from_ms[number]
+            is_ours, acked_ms = world.is_ours(broker), from_ms[number]
             due = delivered(world, broker, level, acked_ms, acked_ms) if is_ours else None
             from_ms[number] = np.nan if due is None else due.end_ms
         key = codes(pa.concat_tables([sends.select(["msg_key"]), receipts.select(["msg_key"])]), "msg_key")

@@ -11,7 +11,6 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from ...arrow import Floats, np, pa
-from ...oracle.recorded import OURS
 from ...oracle.roles import elects
 from ...oracle.slaves import keeps_own_offsets, offsets_vary
 from ...topology import is_slave
@@ -105,7 +104,7 @@ class OffsetsKept(Commits):
         world = self.world
         for place, row in self.taken():
             answered, life = (row.decoded or {}).get("answered"), world.life_at(place.broker_name, row.time_ms)
-            if answered is None or life is None or world.made_by(place.broker_name) != OURS:
+            if answered is None or life is None or not world.is_ours(place.broker_name):
                 continue
             by_ms = row.time_ms + world.timers.delivery_ms
             told = [one for one in self.of_place.get(place, ()) if (one["node"], one["incarnation"]) == life.process]
@@ -131,7 +130,7 @@ class OffsetsKept(Commits):
         for place, row, told in self.in_turn():
             before, client = row["value"].get("before"), committer(row)
             is_raised = told["offset"] == before < row["offset"] and row["f"] != "pull"
-            if not is_raised or row["node"] not in masters or world.made_by(client) != OURS:
+            if not is_raised or row["node"] not in masters or not world.is_ours(client):
                 continue
             for one in held.get((client, place.queue), ()):
                 number = before - one.begins_at

@@ -32,7 +32,6 @@ from typing import Any
 from ....remoting.codes import ResponseCode
 from ...arrow import Flags, Floats, np, pa, pc
 from ...oracle.queue_owners import least_asked
-from ...oracle.recorded import OURS
 from ...oracle.roles import elects
 from ...oracle.slaves import offsets_copied
 from ...oracle.time_outs import SUSPEND_MS, held_ms
@@ -158,7 +157,7 @@ _HANDED = '"count":(?P<count>[0-9]+),"first":(?P<first>[0-9]+),"last":(?P<last>[
 
 def _misled(pulls: pa.Table, sends: pa.Table, part: Part, world: World) -> Iterator[Finding]:
     asked, code, high, low, next_ = (floats(pulls[name]) for name in ("offset", "code", "max", "min", "next"))
-    masters = [at for at, node in world.owners.items() if world.made_by(node) == OURS and not _may_lack(node, world)]
+    masters = [at for at, node in world.owners.items() if world.is_ours(node) and not _may_lack(node, world)]
     is_master, copied_ms = is_one_of(pulls["address"], masters).to_numpy(), _copied_ms(pulls, world)
     is_at_slave = is_one_of(pulls["address"], [at for at, node in world.owners.items() if _stays_slave(node, world)])
     is_copy = copied_ms > -np.inf
@@ -219,7 +218,7 @@ def _has_room(pulls: pa.Table, world: World) -> Flags:
     are_ours = len(world.ours("producer")) == len(world.of_kind("producer"))
     if _IN_MEMORY * (body_bytes + _AROUND_BYTES) > _ANSWER_BYTES or not are_ours:
         return np.zeros(len(pulls), bool)
-    ours = [at for at, node in world.owners.items() if world.made_by(node) == OURS]
+    ours = [at for at, node in world.owners.items() if world.is_ours(node)]
     found: Flags = is_one_of(pulls["address"], ours).to_numpy()
     return found
 
@@ -231,7 +230,7 @@ def _may_lack(node: str, world: World) -> bool:
 def _stays_slave(node: str, world: World) -> bool:
     """Whether the node corrects no offset: `DefaultMessageStore.nextOffsetCorrection`, without offsetCheckInSlave."""
     switched = {broker_name(act.node or "") for act in world.acts if act.f == "switch"}
-    ours = world.made_by(node) == OURS
+    ours = world.is_ours(node)
     return is_slave(node) and ours and not elects(world, node) and broker_name(node) not in switched
 
 

@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 
 from ...arrow import Floats, Numbers, np, pa, pc
 from ...oracle.deliveries import Holding
-from ...oracle.recorded import OURS
 from ...oracle.time_outs import POLL, avoidance
 from ...oracle.world import World
 from ..check import Table
@@ -93,7 +92,7 @@ def _first_pulls(part: Part, world: World) -> Iterator[tuple[Holding, tuple[str,
     for at in groups(codes(pulls, "node", *QUEUE)):
         node, topic, broker, queue_id = (pulls[name][int(at[0])].as_py() for name in ("node", *QUEUE))
         times, queue = np.sort(began[at]), (topic, broker, queue_id)
-        for holding in held.get(queue, ()) if world.made_by(node) == OURS else ():
+        for holding in held.get(queue, ()) if world.is_ours(node) else ():
             number = int(np.searchsorted(times, holding.start_ms - _ROUNDING_MS))
             if holding.node == node and number < len(times) and times[number] < holding.end_ms:
                 yield holding, queue, float(times[number])

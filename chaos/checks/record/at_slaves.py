@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping
 
 from ...oracle.deliveries import PULL_MS, Dues
 from ...oracle.intervals import Stretch, grouped
-from ...oracle.recorded import OURS
 from ...oracle.roles import elects
 from ...oracle.slaves import offsets_copied
 from ...oracle.world import World
@@ -46,7 +45,7 @@ def misplaced(at_slaves: Mapping[AtSlave, Committed], dues: Dues, control: Contr
     routes = _Routes(control, world)
     for one, of in sorted(at_slaves.items(), key=lambda part: part[0]):
         consumer, first_ms, last_ms = node_of_client_id(one.client), of.first_ms or 0.0, of.last_ms or 0.0
-        is_ours = world.made_by(consumer) == OURS and not elects(world, one.slave)
+        is_ours = world.is_ours(consumer) and not elects(world, one.slave)
         if not is_ours or not dues.is_whole(consumer, one.slave, first_ms, last_ms):
             continue
         since_ms = routes.another_since(consumer, one.broker_name, one.slave, last_ms)
@@ -82,7 +81,7 @@ def read_there(shares: BrokerShares, world: World, control: Control) -> Iterator
     }
     for (consumer, broker, address), parts in sorted(shares.at_slaves.items()):
         slave = world.owners[address]
-        if world.made_by(consumer) != OURS or world.made_by(broker) != OURS or elects(world, slave):
+        if not world.is_ours(consumer) or not world.is_ours(broker) or elects(world, slave):
             continue
         found = []
         for from_ms, to_ms in ((part * PART_MS, (part + 1) * PART_MS) for part in sorted(parts)):

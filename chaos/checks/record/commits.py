@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 from ....remoting.codes import RequestCode
 from ...oracle.commits import CommitRules
 from ...oracle.deliveries import Dues, Queue
-from ...oracle.recorded import OURS
 from ...oracle.world import World
 from ..check import Facts, Found, largest, least
 from .control import Control, once
@@ -85,7 +84,7 @@ def dues_of(control: Control, world: World) -> Dues:
 def commit_rules(control: Control, world: World) -> CommitRules:
     deleted = {(row.topic or "", row.node) for row in control.rows("topic") if not exists(row.value)}
     ended = {row.source for row in control.rows("not_done")}
-    stops = (row for row in control.rows("stopped") if world.made_by(row.node) == OURS and row.node not in ended)
+    stops = (row for row in control.rows("stopped") if world.is_ours(row.node) and row.node not in ended)
     return CommitRules(dues_of(control, world), deleted, {row.process for row in stops})
 
 

@@ -20,7 +20,7 @@ from ....remoting.node.profile import Profile
 from ...arrow import Floats, np
 from ...oracle.intervals import Stretch, grouped
 from ...oracle.link import RESUME_GRACE_MS
-from ...oracle.recorded import OURS, PROXIES
+from ...oracle.recorded import PROXIES
 from ...oracle.windows import Timers
 from ...oracle.world import World, once
 from ..tolerance import Tolerance, tolerance
@@ -168,7 +168,7 @@ def patience_ms(world: World, *nodes: str) -> float:
     """How long a call of these nodes waits until its channel to a NameServer is closed: a registration B; what Apache's
     5.x brokers ask the one that they have chosen each 5 s (106, 901), 3 s."""
     is_apaches = world.timers.profile is Profile.V5_X and any(
-        world.made_by(node.name) != OURS for node in world.of_kind("broker", "slave") if node.name in nodes
+        not world.is_ours(node.name) for node in world.of_kind("broker", "slave") if node.name in nodes
     )
     return min(_ASKED_MS, world.timers.B_ms) if is_apaches else world.timers.B_ms
 

@@ -15,7 +15,7 @@ from ....remoting.codes import MASTER_ID
 from ...oracle.intervals import grouped
 from ...oracle.name_server import REGISTERED, SCAN, BrokerAtNameServer, Kept, Read, Request, RoutesRead
 from ...oracle.promises import PromisedAtNameServer
-from ...oracle.recorded import OURS, Life
+from ...oracle.recorded import Life
 from ...oracle.world import World
 from ...topology import broker_name
 from ..tolerance import Tolerance, tolerance
@@ -64,7 +64,7 @@ class Received:
 
     def was_read(self, life: Life) -> bool:
         """Whether this process's transport recorded what it read."""
-        return self.is_recorded and self._world.made_by(life.node) == OURS
+        return self.is_recorded and self._world.is_ours(life.node)
 
     def every(self) -> Iterator[tuple[Life, str, Machine]]:
         """Each process of a NameServer, and each broker."""

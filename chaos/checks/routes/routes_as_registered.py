@@ -26,7 +26,7 @@ from ...oracle.link import MOMENT_MS
 from ...oracle.name_server import ASKED, BEAT, REGISTERED, UNREGISTERED, Request, RoutesRead, may_refuse
 from ...oracle.promises import told_by_hand
 from ...oracle.queue_owners import node_of_client
-from ...oracle.recorded import OURS, Life
+from ...oracle.recorded import Life
 from ...oracle.roles import elects, member_at
 from ...oracle.slaves import SYNCHRONIZED_MS, offsets_copied
 from ...oracle.world import World
@@ -299,7 +299,7 @@ class _Registering:
 def _kept(control: Control, world: World) -> Iterator[Finding]:
     """Whether each process of a broker of ours began with all topics, and their queues and permissions, that the one
     before it had; where an operator changed brokerPermission, which is in all rows, only the queues count."""
-    ours = {process: of for process, of in control.by_process("topic").items() if world.made_by(process[0]) == OURS}
+    ours = {process: of for process, of in control.by_process("topic").items() if world.is_ours(process[0])}
     had = {process: grouped((row.topic or "", row) for row in of) for process, of in ours.items()}
     permits = {act.node for act in world.acts if act.broker_permission is not None}
     began: dict[tuple[str, int], float] = {}
@@ -358,7 +358,7 @@ def _of_groups(control: Control, world: World) -> Iterator[Finding]:
     """The topics that a broker of ours makes for consumer groups: retry, and dead letters."""
     asked = {act.topic for act in world.acts if act.f == "update_topic"}
     made = (row for row in control.rows("topic") if row.decoded and (row.topic or "").startswith(_OF_GROUPS))
-    of = grouped((row.node, row) for row in made if world.made_by(row.node) == OURS and row.topic not in asked)
+    of = grouped((row.node, row) for row in made if world.is_ours(row.node) and row.topic not in asked)
     for broker, rows in of.items():
         wrong = [row for row in rows if _queues(row) != (1, 1)]
         about, more = (broker, "topics", (wrong or rows)[0].topic or ""), {}

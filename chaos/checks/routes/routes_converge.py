@@ -18,7 +18,6 @@ from typing import Any
 
 from ...oracle.intervals import Stretch, grouped, until_next
 from ...oracle.promises import Segment, segments
-from ...oracle.recorded import OURS
 from ...oracle.roles import elects
 from ...oracle.windows import serves_window, topic_window
 from ...oracle.world import World
@@ -105,7 +104,7 @@ def _unshared(control: Control, world: World) -> Mapping[str, Mapping[str, Seque
     """Topic → broker name → when no master of the name has the topic. A NameServer may then have it alone: it heard of
     it before the master deleted it, or from a slave, which makes %RETRY% topics of its own, before the master came."""
     found: dict[str, dict[str, Sequence[Stretch]]] = defaultdict(dict)
-    if any(node.implementation != OURS for node in world.of_kind("broker", "slave")):
+    if not all(node.is_ours for node in world.of_kind("broker", "slave")):
         return found
     rows = grouped(
         ((row.node, row.topic or ""), (row.time_ms, exists(row.value)))

@@ -16,7 +16,7 @@ from itertools import pairwise
 from ...oracle.broker import LIGHT_HEARTBEAT, REGISTER, SYNCHRONIZE, SYNCHRONIZED_TABLES, Broker, tasks
 from ...oracle.intervals import grouped
 from ...oracle.lists import must_have
-from ...oracle.recorded import OURS, Life
+from ...oracle.recorded import Life
 from ...oracle.timers import Act
 from ...oracle.world import World
 from ...topology import broker_name
@@ -107,7 +107,7 @@ class BrokerTasks(Tasks):
 
     @property
     def _is_forced(self) -> bool:
-        return self.world.made_by(self.life.node) == OURS and bool(self.world.setting(self.life.node, "forceRegister"))
+        return self.world.is_ours(self.life.node) and bool(self.world.setting(self.life.node, "forceRegister"))
 
     def _registrations(self) -> Iterator[Finding]:
         """By each NameServer that recorded what it read: it was sent what the broker began, once, on one channel."""

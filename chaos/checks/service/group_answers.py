@@ -22,7 +22,6 @@ from ....remoting.codes import ResponseCode
 from ...oracle.intervals import Stretch, grouped
 from ...oracle.queue_owners import heard_by, node_of_client
 from ...oracle.quiet import calm
-from ...oracle.recorded import OURS
 from ...oracle.time_outs import PULL_CALL_MS, REBALANCE
 from ...oracle.world import World
 from ...topology import broker_name, node_of_client_id
@@ -90,7 +89,7 @@ class GroupAnswers(Process):
             broker = self.world.owners.get(run.row.address or "", "")
             from_ms = self.before_pauses(run.ended_ms) - self.timers.A_ms
             listed = {node_of_client_id(one) for one in run.row.decoded or ()}
-            if self.world.made_by(broker) != OURS or run.ended_ms + near_ms > self.world.end_ms:
+            if not self.world.is_ours(broker) or run.ended_ms + near_ms > self.world.end_ms:
                 continue
             members = self.world.members_of(self.life.node)
             if any(one not in members and self.world.node(one) for one in listed):

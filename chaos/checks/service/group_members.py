@@ -21,7 +21,6 @@ from ...faults.fault import Loss
 from ...oracle.intervals import Stretch, grouped
 from ...oracle.link import MOMENT_MS
 from ...oracle.queue_owners import node_of_client
-from ...oracle.recorded import OURS
 from ...oracle.time_outs import HEARTBEAT, REBALANCE
 from ...oracle.timers import Act
 from ...verdict import Finding
@@ -133,7 +132,7 @@ class Members(Process):
                 continue
             told_ms = self.end_ms if missing else max(told[number], at_ms)
             # Nobody measured the lateness of a broker that is not ours: then the most that any verdict forgives.
-            late_ms = 0.0 if self._is_ours(change.node) else self.timers.lateness_cap_ms
+            late_ms = 0.0 if self.world.is_ours(change.node) else self.timers.lateness_cap_ms
             yield Act(at_ms, told_ms - at_ms, None, late_ms, "at once", missing=missing, peers=[change.node])
 
     def _made_ms(self, change: Row) -> float:
@@ -141,13 +140,10 @@ class Members(Process):
         which a busy front passes late."""
         if change.event == "client_heartbeat":
             return change.began_ms
-        if self._is_ours(change.node):
+        if self.world.is_ours(change.node):
             return change.time_ms
         lag_ms = self.control.lateness.largest(self.world, (change.node,), change.time_ms, change.time_ms)
         return change.time_ms - (lag_ms or 0.0)
-
-    def _is_ours(self, node: str) -> bool:
-        return self.world.made_by(node) == OURS
 
     def _rebalances(self) -> Iterator[Act]:
         """From when a broker told it so until it rebalances: not before the round that runs is over."""

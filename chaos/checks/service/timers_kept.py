@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from ...oracle import name_server
 from ...oracle.intervals import grouped
-from ...oracle.recorded import OURS, Life
+from ...oracle.recorded import Life
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
@@ -75,7 +75,7 @@ def _of_process(control: Control, world: World, life: Life, kind: str) -> Iterat
 
 def _untold(world: World) -> dict[str, str]:
     """The nodes whose timers nobody sees, by who made them."""
-    others = (n for n in world.of_kind(*_KINDS) if n.implementation != OURS and not n.is_under_test)
+    others = (n for n in world.of_kind(*_KINDS) if not n.is_ours and not n.is_under_test)
     made = grouped((node.implementation, node.name) for node in others)
     return {f"timers of {', '.join(names)}": f"{by} does not say when they ran" for by, names in made.items()}
 

@@ -34,7 +34,6 @@ from ....remoting.codes import PERM_WRITE, ResponseCode
 from ....remoting.topics import TBW102
 from ...oracle.intervals import grouped
 from ...oracle.quiet import calm
-from ...oracle.recorded import OURS
 from ...oracle.time_outs import HEARTBEAT, POLL, REBALANCE
 from ...topology import is_slave
 from ...verdict import Finding
@@ -367,7 +366,7 @@ class Unasked(Process):
     def _are_all_ours(self) -> bool:
         """Whether every broker is of ours, and nobody is there but the run's own clients."""
         nodes = self.world.of_kind("broker", "slave", "consumer")
-        return self.world.run.get("scenario") != "up" and all(node.implementation == OURS for node in nodes)
+        return self.world.run.get("scenario") != "up" and all(node.is_ours for node in nodes)
 
     def _wakings(self) -> Iterator[Done]:
         """Rounds that somebody woke it for; wrong are those before which no broker had told it, since the one before,

@@ -493,7 +493,7 @@ def consumer_commits_a_broadcast(node: ConsumerNode) -> None:
 @planted(CONSUMER_0, "broker-crash", caught_by="commits_follow_work")
 def consumer_ends_its_commits_at_an_error(node: ConsumerNode) -> None:
     """a consumer commits nothing to the living brokers that stand behind a dead broker in its list of queues"""
-    offsets = node.client._offsets
+    offsets: Any = node.client._offsets
 
     @around(offsets, "persist")
     async def persist_until_an_error(persist: Any, queues: Collection[MessageQueue]) -> None:
