@@ -1,14 +1,18 @@
-"""What a program's threads waited for a processor since somebody asked last."""
+"""How late a program is that measures nothing itself: how long it was stopped, and how long it waited for a CPU."""
 
+import asyncio
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from nemesrv.chaos.apache import client
-from nemesrv.chaos.apache.client import PROC, RunDelay
+from nemesrv.chaos.fronts import process_lag
+from nemesrv.chaos.fronts.process_lag import COUNT_S, LOOK_S, PROC, ProcessLag, keep_measuring
+from nemesrv.remoting.node.clock import RealClock
 
 
 def threads(folder: Path, **waited_ns: int) -> None:
@@ -17,29 +21,73 @@ def threads(folder: Path, **waited_ns: int) -> None:
         (folder / "7" / "task" / thread / "schedstat").write_text(f"1000 {waited} 12\n")
 
 
-def test_it_is_the_wait_of_the_thread_that_waited_longest_since_then(
+def state(folder: Path, letter: str) -> None:
+    (folder / "7").mkdir(exist_ok=True)
+    (folder / "7" / "stat").write_text(f"7 (a (b) c) {letter} 1 7 7")
+
+
+def test_it_is_the_wait_of_the_thread_that_waited_longest_since_the_last_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client, "PROC", tmp_path)
+    monkeypatch.setattr(process_lag, "PROC", tmp_path)
     threads(tmp_path, t1=5_000_000, t2=900_000_000)
-    delay = RunDelay(7)
-    assert delay.longest_ms() == 0.0
+    lag = ProcessLag(7, 0.0)
     threads(tmp_path, t1=30_000_000, t2=901_000_000)
-    assert delay.longest_ms() == 25.0
+    assert [lag.look(0.1), lag.look(0.25)] == [0.0, 0.025]
     threads(tmp_path, t3=40_000_000)  # a new thread
-    assert delay.longest_ms() == 40.0
-    assert delay.longest_ms() == 0.0
+    assert [lag.look(0.5), lag.look(0.75)] == [0.04, 0.0]
+    (tmp_path / "7" / "task" / "t2").rename(tmp_path / "t2")  # left out once of the kernel's list
+    assert lag.look(1.0) == 0.0
+    (tmp_path / "t2").rename(tmp_path / "7" / "task" / "t2")
+    threads(tmp_path, t4=9_000_000_000)  # left out until now
+    assert lag.look(1.25) == 0.25
+
+
+def test_a_stop_is_as_long_as_nobody_saw_the_process_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_lag, "PROC", tmp_path)
+    lag, found = ProcessLag(7, 0.0), []
+    for at_s, letter in enumerate("SRTTtSSTS"):
+        state(tmp_path, letter)
+        found.append(lag.look(float(at_s)))
+    assert found == [0.0, 0.0, 0.0, 0.0, 0.0, 4.0, 0.0, 0.0, 2.0]
 
 
 def test_a_process_that_is_gone_or_a_kernel_that_does_not_count_shows_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client, "PROC", tmp_path)
-    delay = RunDelay(7)
-    assert [delay.longest_ms(), delay.longest_ms()] == [0.0, 0.0]
+    monkeypatch.setattr(process_lag, "PROC", tmp_path)
+    lag = ProcessLag(7, 0.0)
+    assert [lag.look(1.0), lag.look(2.0)] == [0.0, 0.0]
     threads(tmp_path, t1=5)
     (tmp_path / "7" / "task" / "t1" / "schedstat").write_text("")
-    assert delay.longest_ms() == 0.0
+    assert lag.look(3.0) == 0.0
+
+
+def test_a_process_that_somebody_stops_was_late_by_that() -> None:
+    async def measured(process: int) -> list[tuple[int, float, float]]:
+        found: list[tuple[int, float, float]] = []
+        clock = RealClock.starting_now(scale=10)
+        task = asyncio.create_task(keep_measuring(lambda: [process], clock, lambda *row: found.append(row)))
+        await asyncio.sleep(4 * LOOK_S)
+        os.kill(process, signal.SIGSTOP)
+        began_s = time.monotonic()
+        await asyncio.sleep(0.6)
+        os.kill(process, signal.SIGCONT)
+        stopped_ms.append((time.monotonic() - began_s) * 1000 * 10)
+        await asyncio.sleep(4 * LOOK_S + COUNT_S)
+        task.cancel()
+        return found
+
+    stopped_ms: list[float] = []
+    sleeper = subprocess.Popen(["sleep", "60"])
+    try:
+        found = asyncio.run(measured(sleeper.pid))
+    finally:
+        sleeper.kill()
+        sleeper.wait()
+    process, lag_ms, of_ms = max(found, key=lambda row: row[1])
+    assert process == sleeper.pid
+    assert of_ms >= lag_ms >= 0.9 * stopped_ms[0]
 
 
 @pytest.mark.skipif(not (PROC / "self" / "schedstat").exists(), reason="this kernel does not count it")
@@ -52,14 +100,14 @@ def test_who_has_to_share_one_processor_has_waited() -> None:
         for one in both:
             assert one.stdout is not None
             one.stdout.readline()
-        delay, waited_ms = RunDelay(both[0].pid), 0.0
-        delay.longest_ms()
+        lag, waited_s, at_s = ProcessLag(both[0].pid, 0.0), 0.0, 0.0
         for _ in range(10_000):  # some seconds at most
-            waited_ms += delay.longest_ms()
-            if waited_ms > 20:
+            at_s += COUNT_S
+            waited_s += lag.look(at_s)
+            if waited_s > 0.02:
                 break
             os.sched_yield()
-        assert waited_ms > 20
+        assert waited_s > 0.02
     finally:
         for one in both:
             one.kill()
