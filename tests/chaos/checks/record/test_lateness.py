@@ -121,7 +121,7 @@ def test_a_pause_lasts_until_its_process_runs_again_whoever_resumed_the_process(
     builder.at(10).fault("f1", "pause", "sigstop", "ns-0", until_s=30)
     for at_s in ran_s:
         builder.at(at_s).event("ns-0", "timer_lag", lag_ms=0.0, duration_ms=1_000.0)
-    _, world = builder.facts()
+    _, world = told_by(to_table(builder.rows))
     (pause,) = (fault for fault in world.faults if fault.fault_id == "f1")
     assert (pause.end_ms, pause.ended_by_others) == (1000 * end_s, end_s < 30)
 
