@@ -301,10 +301,8 @@ class JavaNode:
     async def _measure_lag(self) -> None:
         """Record how late the JVM is, until cancelled."""
 
-        def tell(_: int, lag_ms: float, duration_ms: float) -> None:
-            self._context.record("timer_lag", lag_ms=lag_ms, duration_ms=duration_ms)
-
-        await keep_measuring(lambda: self.children, self._context.clock, tell)
+        record = self._context.record
+        await keep_measuring(lambda: self.children, self._context.clock, lambda _, row: record("timer_lag", **row))
 
     async def _look_round(self, fronts: Collection[Address]) -> None:
         """Look for the JVM's connections that avoid these fronts, until cancelled."""

@@ -25,7 +25,6 @@ from typing import Any
 from ...remoting.node.profile import Profile
 from ..fronts.observed import Observation
 from ..fronts.rows import TimedRow
-from ..history.schema import INEXACT
 from ..logs.layouts import head_of
 from ..logs.shapes import event_of
 from ..topology import NodeKind
@@ -105,7 +104,7 @@ class Inexact:
         return (from_ms + to_ms) / 2
 
     def _say(self, at_ms: float, lag_ms: float, duration_ms: float) -> None:
-        self._put(TimedRow(at_ms, "timer_lag", {"f": INEXACT, "lag_ms": lag_ms, "duration_ms": duration_ms}))
+        self._put(TimedRow(at_ms, "timer_lag", {"f": "inexact", "lag_ms": lag_ms, "duration_ms": duration_ms}))
 
 
 class ServerRows(ABC):

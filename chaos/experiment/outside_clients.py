@@ -170,9 +170,9 @@ class ClientUnderTest:
     def _running(self) -> set[int]:
         return {each.process for each in self._instances.living() if each.process is not None}
 
-    def _was_late(self, process: int, lag_ms: float, duration_ms: float) -> None:
+    def _was_late(self, process: int, fields: dict[str, Any]) -> None:
         """A client's own process was late."""
-        lag = TimedRow(self._now_ms(), "timer_lag", {"lag_ms": lag_ms, "duration_ms": duration_ms})
+        lag = TimedRow(self._now_ms(), "timer_lag", fields)
         for instance in self._instances.living():
             if instance.process == process:
                 self._nodes[instance.number].lag(lag)

@@ -10,8 +10,9 @@ unseen; it is no longer than what "at once" may take.
 """
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
+from typing import Any
 
 from ...remoting.node.clock import Clock
 
@@ -22,10 +23,10 @@ _WORTH_TELLING_MS = 10.0
 
 
 async def keep_measuring(
-    processes: Callable[[], Collection[int]], clock: Clock, tell: Callable[[int, float, float], object]
+    processes: Callable[[], Collection[int]], clock: Clock, tell: Callable[[int, dict[str, Any]], object]
 ) -> None:
-    """Call `tell` with process, lateness and the time that the lateness is of (RocketMQ milliseconds until now)
-    whenever one of the processes was late, until cancelled."""
+    """Call `tell` with the process and the fields of a `timer_lag` row whenever one of the processes was late, until
+    cancelled."""
     scale = float(getattr(clock, "scale", 1.0))
     known: dict[int, ProcessLag] = {}
     while True:
@@ -33,8 +34,9 @@ async def keep_measuring(
         now_s = clock.monotonic_s() / scale
         known = {pid: known.get(pid) or ProcessLag(pid, now_s) for pid in processes()}
         for pid, each in known.items():
-            if (lag_ms := each.look(now_s) * scale * 1000) >= _WORTH_TELLING_MS:
-                tell(pid, lag_ms, max(lag_ms, COUNT_S * scale * 1000))
+            for f, late_s, of_s in each.look(now_s):
+                if (lag_ms := late_s * scale * 1000) >= _WORTH_TELLING_MS:
+                    tell(pid, {"f": f, "lag_ms": lag_ms, "duration_ms": of_s * scale * 1000})
 
 
 class ProcessLag:
@@ -46,20 +48,19 @@ class ProcessLag:
         self._was_stopped = False
         self._waited = self._waits()
 
-    def look(self, now_s: float) -> float:
-        """How long the process was stopped until now, or one of its threads has waited for a CPU since the last count;
-        0 while the process is stopped, and between counts."""
+    def look(self, now_s: float) -> Iterator[tuple[str | None, float, float]]:
+        """How late the process was in the time until now: f of `timer_lag`, lateness, length of that time."""
         was_stopped, self._was_stopped = self._was_stopped, self._is_stopped()
-        late_s = 0.0
         if not self._was_stopped:
-            late_s, self._ran_s = now_s - self._ran_s if was_stopped else 0.0, now_s
+            if was_stopped:
+                yield None, now_s - self._ran_s, now_s - self._ran_s
+            self._ran_s = now_s
         if (since_s := now_s - self._counted_s) >= COUNT_S:
             now, before = self._waits(), self._waited
             waited_s = max((waited - before.get(thread, 0) for thread, waited in now.items()), default=0) / 1e9
-            late_s = max(late_s, min(waited_s, since_s))
+            yield "waited", min(waited_s, since_s), since_s
             # The kernel leaves threads out of its list while others end, so that one may seem to be new.
             self._waited, self._counted_s = {**before, **now}, now_s
-        return late_s
 
     def _is_stopped(self) -> bool:
         try:

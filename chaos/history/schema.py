@@ -29,9 +29,6 @@ class Column(NamedTuple):
     doc: str
 
 
-INEXACT = "inexact"
-"""`f` of `timer_lag` rows that say how inexact times of rows are, not how late anybody was."""
-
 STAMPED = frozenset({"time_ms", "seq", "node", "role", "incarnation", "event"})
 """Columns of every row, which the recorder fills."""
 
