@@ -7,13 +7,16 @@ open ─► begin ─► at_work ─► go_on: steps ─► close ─► found
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ..chaos.fronts.dials import DialWatch
 from ..chaos.fronts.instances import ids_of
 from ..chaos.fronts.observed import Asked, Dialled, Foreign, Observation, Opened
+from ..chaos.fronts.process_lag import keep_measuring
 from ..chaos.fronts.sockets import descendants, process_of
 from ..remoting.node.clock import RealClock
 from ..remoting.node.network import Address
@@ -99,6 +102,9 @@ class Scene:
         self._before: list[Observation] = []
         self._of_connection: dict[int, Seat] = {}
         self._look_ups = RouteAnswers()
+        self._stopped_ms = defaultdict[int, float](float)
+        """By process: for how long the machine, or somebody, stopped it, at most."""
+        self._measuring: asyncio.Task[None] | None = None
 
     def _now_ms(self) -> float:
         return self._clock.monotonic_s() * 1000
@@ -150,7 +156,15 @@ class Scene:
 
     # --- its course ---------------------------------------------------------------------------------------------------
 
+    def _running(self) -> list[int]:
+        return [seat.subject.process for seat in self._seats if seat.subject.is_running]
+
+    def _was_late(self, process: int, row: Mapping[str, Any]) -> None:
+        if row["f"] is None:
+            self._stopped_ms[process] = max(self._stopped_ms[process], row["lag_ms"])
+
     async def open(self) -> None:
+        self._measuring = asyncio.create_task(keep_measuring(self._running, self._clock, self._was_late))
         await self._stand.open()
         for step in self._situation.steps:
             if step.at_s is None:
@@ -257,6 +271,8 @@ class Scene:
         try:
             await asyncio.gather(*(self._stop(seat) for seat in self._seats))
         finally:
+            if self._measuring is not None:
+                self._measuring.cancel()
             await self._stand.close()
 
     async def _stop(self, seat: Seat) -> None:
@@ -286,7 +302,11 @@ class Scene:
             ended_ms=ended_ms,
             ended=seat.ended,
             dials_unseen=dials.why_unseen or (f"{dials.lost} were not told in time" if dials.lost else None),
-            late_ms=max(lateness.worst_ms(subject.began_ms, ended_ms), slowest_answer_ms(seen)),
+            late_ms=max(
+                lateness.worst_ms(subject.began_ms, ended_ms),
+                slowest_answer_ms(seen),
+                self._stopped_ms[subject.process],
+            ),
             seen=tuple(seen),
         )
         return WatchedProcess(watched=watched, last_lines=subject.last_lines, memory=seat.memory)

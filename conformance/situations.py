@@ -313,8 +313,8 @@ class Watched:
     dials_unseen: str | None
     """Why `seen` has no connects; None if `seen` has connects."""
     late_ms: float = 0.0
-    """Largest lateness of nemesrv's event loop, or of an answer to a look-up: events may have been earlier by up to
-    this time."""
+    """Largest lateness of nemesrv's event loop or of an answer to a look-up, or longest stop (SIGSTOP) of the process:
+    events may have been earlier by up to this time."""
     label: Label | None = None
     """The client's way of choosing NameServers, by all observations; None if not determined."""
     unclear: str = ""

@@ -11,11 +11,9 @@ JVM is killed and paused with the node's process. SIGTERM makes the JVM shut dow
 import asyncio
 import contextlib
 import json
-import os
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from ...remoting.node.clock import AdjustableClock, RealClock
 from ...remoting.node.file_names import file_name
@@ -39,7 +37,6 @@ READY_S, START_S, STOP_S = 90.0, 60.0, 20.0
 """Limits for the JVM's start, its client's start and its shutdown, on a very busy machine."""
 _ASKED_AT_START = 5
 _LOOKS_EACH_S = 0.25
-_WORTH_TELLING_MS = 10.0
 _NO_LOGBACK = "<configuration><root level='OFF'/></configuration>"
 """For libraries in its jars, e.g. Netty. RocketMQ's client has its own log (rocketmq_client.log)."""
 _SYSTEM_PROPERTIES = {
@@ -184,7 +181,7 @@ class JavaClient(JavaNode):
 
     async def start(self) -> None:
         """Start the client. If no NameServer is reachable, the start is repeated, as a process supervisor would do."""
-        looks = (self._look(), self._look_round(self._dialler.own_addresses))
+        looks = (self._look(), self._look_round(self._dialler.own_addresses), self._measure_lag())
         self._tasks = [asyncio.create_task(task) for task in looks]
         tried = self._hears("started", "start_failed")
         self._write("start")
@@ -269,16 +266,10 @@ class JavaClient(JavaNode):
         self._write("clock")
 
     async def _look(self) -> None:
-        """Repeat until cancelled: write rows that waited for a time-out, and record how late the JVM was."""
-        delays, looked_ms = [RunDelay(pid) for pid in self.children], self._now_ms()
-        scale = float(getattr(self._context.clock, "scale", 1.0))
+        """Repeat until cancelled: write rows that waited for a time-out, and ask the JVM for its time."""
         while True:
             await self._context.clock.sleep(_LOOKS_EACH_S)
-            now_ms = self._now_ms()
-            if (lag_ms := scale * max((each.longest_ms() for each in delays), default=0.0)) >= _WORTH_TELLING_MS:
-                self._context.record("timer_lag", lag_ms=lag_ms, duration_ms=now_ms - looked_ms)
-            looked_ms = now_ms
-            self._rows.passed(now_ms)
+            self._rows.passed(self._now_ms())
             if not self._asked_ms:
                 with contextlib.suppress(OSError):
                     self._ask_clock()
@@ -329,36 +320,3 @@ class LateDials:
         is_over = self._waiting[front] > 0
         self._waiting[front] -= is_over
         return is_over
-
-
-PROC = Path("/proc")
-
-
-class RunDelay:
-    """Measures how long threads of one process waited for a CPU since the last call; 0 if the kernel does not count
-    this."""
-
-    def __init__(self, pid: int) -> None:
-        self._tasks = PROC / str(pid) / "task"
-        self._before: dict[str, int] | None = None
-
-    def longest_ms(self) -> float:
-        """The time for which the most delayed thread waited for a CPU, in the machine's milliseconds."""
-        now = self._waited()
-        before, self._before = self._before, now
-        if before is None:
-            return 0.0
-        return max((waited - before.get(thread, 0) for thread, waited in now.items()), default=0) / 1e6
-
-    def _waited(self) -> dict[str, int]:
-        found = {}
-        try:
-            for thread in os.listdir(self._tasks):
-                try:
-                    text = (self._tasks / thread / "schedstat").read_text(encoding="ascii")
-                    found[thread] = int(text.split()[1])
-                except (OSError, ValueError, IndexError):  # it has ended, or the kernel has no such count
-                    continue
-        except OSError:
-            pass
-        return found

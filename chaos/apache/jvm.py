@@ -24,6 +24,7 @@ from ...remoting.node.recording import recorded_at
 from ..errors import HarnessError
 from ..fronts.dials import DialWatch
 from ..fronts.pipes import PipeLines
+from ..fronts.process_lag import keep_measuring
 from ..fronts.rows import TimedRow
 from ..history.recorder import BUFFER_S
 from . import bypass
@@ -296,6 +297,12 @@ class JavaNode:
             if self._context.data_dir is not None:
                 leave_last_words(self._context.data_dir, self._java.death())
             asyncio.get_running_loop().call_later(2.5 * BUFFER_S, end_as, code)
+
+    async def _measure_lag(self) -> None:
+        """Record how late the JVM is, until cancelled."""
+
+        record = self._context.record
+        await keep_measuring(lambda: self.children, self._context.clock, lambda _, row: record("timer_lag", **row))
 
     async def _look_round(self, fronts: Collection[Address]) -> None:
         """Look for the JVM's connections that avoid these fronts, until cancelled."""

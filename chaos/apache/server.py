@@ -211,6 +211,7 @@ class ApacheServer(JavaNode):
         assert self._rows is not None
         self._up.set()
         self._begin(self._keep_looking())
+        self._begin(self._measure_lag())
         if not self._is_broker:
             own, clock, log = Address("127.0.0.1", self._port), self._real_clock(), self._context.log
             self._poller = TablePoller(own, self._context.clock, self._rows.topics, profile=self._profile, log=log)

@@ -6,7 +6,7 @@ Does no I/O.
     namesrv.log, broker.log ────┼─► ServerRows ─┬─► NameServerRows    registration, broker_dropped, route, write_perm
     polls of 105 and 106 ───────┘               └─► BrokerRows        register, topic, boot, commit, client_heartbeat,
                                                                       client_gone, offset_reset
-    both: timer_lag, the error of their rows (Inexact)
+    both: timer_lag (inexact), the error of their rows
 
 A row's `value.learnt` (in `route` rows: `f`) says how the change was seen: wire, log or poll. If the exact time of a
 change was not seen, the row's time is the middle between the observations before and after the change. A `timer_lag`
@@ -104,7 +104,7 @@ class Inexact:
         return (from_ms + to_ms) / 2
 
     def _say(self, at_ms: float, lag_ms: float, duration_ms: float) -> None:
-        self._put(TimedRow(at_ms, "timer_lag", {"lag_ms": lag_ms, "duration_ms": duration_ms}))
+        self._put(TimedRow(at_ms, "timer_lag", {"f": "inexact", "lag_ms": lag_ms, "duration_ms": duration_ms}))
 
 
 class ServerRows(ABC):

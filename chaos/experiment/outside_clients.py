@@ -33,6 +33,7 @@ from ..fronts.front import Front
 from ..fronts.instances import PATIENT_MS, Instance, Instances
 from ..fronts.look_ups import HANGS_MS, Rules
 from ..fronts.observed import Answered, Behaved, Observation
+from ..fronts.process_lag import keep_measuring
 from ..fronts.rows import ClientRows, TimedRow
 from ..fronts.sockets import process_of
 from ..history.recorder import HistoryWriter, LagProbe, RecorderSpec
@@ -83,6 +84,7 @@ class ClientUnderTest:
     """Each front's changes of behaviour, in order of time."""
     _unclear: set[int] = field(init=False, default_factory=set)
     _looking: asyncio.Task[None] | None = field(init=False, default=None)
+    _measuring: asyncio.Task[None] | None = field(init=False, default=None)
 
     @property
     def name_servers(self) -> tuple[str, ...]:
@@ -114,11 +116,15 @@ class ClientUnderTest:
         for name in self.servers.name_servers:
             self._fronts[name].addresses = self._told
         self._looking = asyncio.get_running_loop().create_task(self._look())
+        self._measuring = asyncio.get_running_loop().create_task(
+            keep_measuring(self._running, self.clock, self._was_late)
+        )
         self._probe.start(self._late, self.clock)
 
     async def close(self) -> None:
-        if self._looking is not None:
-            self._looking.cancel()
+        for task in (self._looking, self._measuring):
+            if task is not None:
+                task.cancel()
         self._instances.end(self._now_ms())
         for front in self._fronts.values():
             await front.close()
@@ -160,6 +166,16 @@ class ClientUnderTest:
         self._lags.append(lag)
         for instance in self._instances.living():
             self._nodes[instance.number].lag(lag)
+
+    def _running(self) -> set[int]:
+        return {each.process for each in self._instances.living() if each.process is not None}
+
+    def _was_late(self, process: int, fields: dict[str, Any]) -> None:
+        """A client's own process was late."""
+        lag = TimedRow(self._now_ms(), "timer_lag", fields)
+        for instance in self._instances.living():
+            if instance.process == process:
+                self._nodes[instance.number].lag(lag)
 
     def _saw(self, instance: Instance, one: Observation) -> None:
         self._nodes[instance.number].saw(one)

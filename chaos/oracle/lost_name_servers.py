@@ -4,8 +4,9 @@
     or chosen while it is lost ──────────────────────────────────────────────────────────────┘
 
 Which NameServer a client had chosen only the record knows: a loss says what holds for a client that has chosen this
-one. Asked where one fault at a time met the client (quiet.py). Not judged: a lone NameServer, and faults that may let
-calls through.
+one. Asked where one fault at a time met the client (quiet.py); faults of other nodes' links do not count, because a
+client leaves a NameServer by what the client itself reads. Not judged: a lone NameServer, and faults that may let calls
+through.
 
 From section 4 of the project's failure-detection table, of which these are the columns of the two profiles, 4.9.8 and
 5.3.3 (`NettyRemotingClient`, `MQClientInstance`), most of it measured on the Java clients. A client that takes the next
@@ -87,7 +88,7 @@ def _all_losses(world: World) -> Sequence[NameServerLoss]:
             causes = [*gone[node.name], *(c for c in link_causes(world, client.name, node.name) if _matters(timers, c))]
             for start_ms, lasted_ms, fault_id in merged(causes, world.end_ms):
                 back_ms = while_it_lives(world, client, start_ms, lasted_ms)
-                end_ms = min(back_ms, alone_until(world, client.name, start_ms))
+                end_ms = min(back_ms, alone_until(world, client.name, start_ms, own_links=True))
                 if end_ms <= start_ms or _may_be_alone(world, client.name, node.name, start_ms, end_ms):
                     continue
                 here = [cause for cause in causes if cause.start_ms < end_ms and cause.end_ms > start_ms]

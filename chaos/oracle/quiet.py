@@ -180,9 +180,10 @@ def is_alone(world: World, client: str, at_ms: float) -> bool:
     return alone_until(world, client, at_ms) > at_ms
 
 
-def alone_until(world: World, client: str, at_ms: float) -> float:
-    """Until when no second fault is felt by the client; `at_ms` where several meet then already."""
-    meet = (one for one in several(world, client) if one.end_ms > at_ms)
+def alone_until(world: World, client: str, at_ms: float, *, own_links: bool = False) -> float:
+    """Until when no second fault is felt by the client; `at_ms` where several meet then already. `own_links`: what is
+    done to links of others does not count."""
+    meet = (one for one in several(world, client, own_links=own_links) if one.end_ms > at_ms)
     return min((max(one.start_ms, at_ms) for one in meet), default=math.inf)
 
 
@@ -192,14 +193,15 @@ def _together_ms(world: World, first: Fault, second: Fault) -> float:
 
 
 @once
-def several(world: World, client: str) -> Sequence[Stretch]:
+def several(world: World, client: str, *, own_links: bool = False) -> Sequence[Stretch]:
     """When several faults meet for the client: from the beginning of the second until it has settled after the last.
     Those that begin together are one until the first of them ends. An act by hand counts as several, as long as clients
     may feel it: what it does to them nobody promises."""
     meet: list[Stretch] = []
     together: list[tuple[Fault, Stretch]] = []
     second_ms = over_ms = -math.inf
-    for fault, span in sorted(((f, felt(world, f)) for f in felt_by(world, client)), key=lambda one: one[1]):
+    counts = (f for f in felt_by(world, client) if not own_links or f.target is None or f.source == client)
+    for fault, span in sorted(((f, felt(world, f)) for f in counts), key=lambda one: one[1]):
         if span.start_ms >= over_ms:
             meet.append(Stretch(second_ms, over_ms))
             together, second_ms = [(fault, span)], math.inf

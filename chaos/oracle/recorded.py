@@ -338,12 +338,11 @@ def stalls_in(rows: Iterable[Mapping[str, Any]], world: World) -> Iterator[Fault
 
     It did not run from when its timer was due until the timer fired. While Toxiproxy stood still, no node heard
     another: to whoever asks, each node stood still. A process that is killed while it stands still
-    writes no such row any more: it did not run from its last row on. Left out: what a fault stopped; and servers that
-    are not ours, of which such rows say how inexact their logs are.
+    writes no such row any more: it did not run from its last row on. Left out: what a fault stopped; and rows that
+    say how long one thread waited, or how inexact the logs of a server are.
     """
     shortest_ms = stall_ms(world.timers)
-    kinds = ("producer", "consumer")
-    timed = [one.name for one in world.nodes if one.is_ours or one.kind in kinds]
+    timed = [one.name for one in world.nodes]
     spans: list[tuple[str, float, float]] = []
     last: dict[tuple[str, int], tuple[float, float]] = {}
     for row in rows:
@@ -352,7 +351,7 @@ def stalls_in(rows: Iterable[Mapping[str, Any]], world: World) -> Iterator[Fault
         last[process] = max(
             last.get(process, (-math.inf, 0.0)), (end_ms, float(row.get("duration_ms") or 0.0) - lag_ms)
         )
-        if lag_ms >= shortest_ms:
+        if lag_ms >= shortest_ms and not row.get("f"):
             still = timed if node == PROXIES else (node,)
             spans += [(one, end_ms - lag_ms, end_ms) for one in still]
     killed = {(one.source, one.start_ms) for one in world.faults if one.ends_process}

@@ -156,6 +156,17 @@ def test_a_start_lasts_until_each_client_of_a_program_is_known(
     assert (lasted_ms >= 1_000 * scene.SEVERAL_S - 10) is is_longer, "CI saw 0.4 ms less than 3 s"
 
 
+def test_how_long_somebody_stopped_the_program_is_lateness(tmp_path: Path) -> None:
+    text = (
+        f"import os, runpy, subprocess, sys; sys.argv = ['tiny', *sys.argv[1:]]\n"
+        f"stop = f'kill -STOP {{os.getpid()}}; sleep 0.8; kill -CONT {{os.getpid()}}'\n"
+        f"subprocess.Popen(['sh', '-c', stop])\n"
+        f"runpy.run_path({TINY!r}, run_name='__main__')"
+    )
+    trial = conducted(tmp_path, *script(text), "{namesrv}", "{topic}", situations=("quiet",), starts=1)
+    assert [watched.late_ms >= 600 for watched in trial.watched] == [True]
+
+
 def test_a_start_that_takes_longer_beside_others_than_alone_is_waited_for(tmp_path: Path) -> None:
     began = tmp_path / "began"
     text = (

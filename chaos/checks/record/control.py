@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ...arrow import np, pa, pc
+from ...faults.process_faults import Pause
 from ...oracle.intervals import grouped
 from ...oracle.recorded import LONG_LAG_MS
 from ...oracle.world import ENVIRONMENT_EVENTS, World
@@ -145,13 +146,17 @@ def told_by(
     control = Control.of_table(table)
     environment = [row._asdict() for row in control.rows(*ENVIRONMENT_EVENTS)]
     lags = table.filter(pc.equal(table["event"], "timer_lag"))
-    world = World.of_rows([*environment, *lost, *_telling(lags)], last_ms=last_ms)
+    paused = sorted({str(row.source) for row in control.rows("fault") if row.injection == Pause.injection})
+    world = World.of_rows([*environment, *lost, *_telling(lags, paused)], last_ms=last_ms)
     return replace(control, lateness=control.lateness.with_stalls(world)), world
 
 
-def _telling(lags: pa.Table) -> Iterator[dict[str, Any]]:
-    """The `timer_lag` rows of processes that stood still, and the last row of each process."""
-    yield from lags.filter(pc.greater_equal(lags["lag_ms"], LONG_LAG_MS)).to_pylist()
+def _telling(lags: pa.Table, paused: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """The `timer_lag` rows of processes that stood still, all of paused nodes, which tell who resumed them, and the
+    last row of each process."""
+    is_long = pc.greater_equal(lags["lag_ms"], LONG_LAG_MS)
+    is_paused = pc.is_in(lags["node"], value_set=pa.array(paused, pa.string()))
+    yield from lags.filter(pc.or_(is_long, is_paused)).to_pylist()
     last = lags.sort_by("time_ms").group_by(["node", "incarnation"], use_threads=False)
     for row in last.aggregate([(name, "last") for name in ("time_ms", "duration_ms", "lag_ms")]).to_pylist():
         if (row["lag_ms_last"] or 0.0) < LONG_LAG_MS:

@@ -131,9 +131,7 @@ class Members(Process):
             if at_ms - apart_ms <= first_ms or at_ms + self.timers.delivery_ms >= self.end_ms:
                 continue
             told_ms = self.end_ms if missing else max(told[number], at_ms)
-            # Nobody measured the lateness of a broker that is not ours: then the most that any verdict forgives.
-            late_ms = 0.0 if self.world.is_ours(change.node) else self.timers.lateness_cap_ms
-            yield Act(at_ms, told_ms - at_ms, None, late_ms, "at once", missing=missing, peers=[change.node])
+            yield Act(at_ms, told_ms - at_ms, None, 0.0, "at once", missing=missing, peers=[change.node])
 
     def _made_ms(self, change: Row) -> float:
         """From when on the broker may have told of it: what was learnt from the wire was made before its answer passed,

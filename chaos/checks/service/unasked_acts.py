@@ -96,7 +96,7 @@ class Unasked(Process):
         answered = set[tuple[int, str]]()
         for number, call in enumerate(self._asked):
             topic = call.row.topic or ""
-            moments = chain([call.began_ms - self.timers.delivery_ms, call.began_ms], self._waited_ms(number))
+            moments = chain([call.began_ms - self._near_ms(call), call.began_ms], self._waited_ms(number))
             poll = next((poll for poll in self._polls_of(call) if (poll, topic) not in answered), None)
             serves = poll is None and all(self._serves(topic, at_ms) for at_ms in moments)
             yield Done(call.began_ms, not serves or self._borrows(call))
@@ -106,13 +106,18 @@ class Unasked(Process):
     def _waited_ms(self, number: int) -> Iterator[float]:
         """When those look-ups began for whose ends this one may have waited (lockTimeoutMillis): it may have been asked
         for before each of these."""
-        near_ms, began_ms = self.timers.delivery_ms, self._asked[number].began_ms
+        near_ms, began_ms = self._near_ms(self._asked[number]), self._asked[number].began_ms
         turn_ms = began_ms
         for other in reversed(self._asked[:number]):
             if turn_ms - other.ended_ms > near_ms or began_ms - turn_ms > self.lock_ms:
                 return
             turn_ms = other.began_ms
             yield turn_ms
+
+    def _near_ms(self, call: Run) -> float:
+        """How long before its look-up began the client may have decided to make it: its process may be late."""
+        lag_ms = self.control.lateness.largest(self.world, (self.life.node,), call.began_ms, call.began_ms)
+        return self.timers.delivery_ms + (lag_ms or 0.0)
 
     @cached_property
     def _asked(self) -> Sequence[Run]:

@@ -107,8 +107,10 @@ def test_neither_a_pause_of_the_timeline_nor_an_inexact_log_of_apaches_is_a_stal
     builder = HistoryBuilder(profile="4.9").node("ns-0").node("broker-a").made_by("apache-4.9.8", "broker-a")
     builder.at(9).fault("f1", "pause", "sigstop", "ns-0", until_s=12)
     builder.at(12.5).event("ns-0", "timer_lag", lag_ms=3_000.0, duration_ms=3_500.0)
-    builder.at(30).event("broker-a", "timer_lag", lag_ms=5_000.0, duration_ms=10_000.0)
+    builder.at(30).event("broker-a", "timer_lag", f="inexact", lag_ms=5_000.0, duration_ms=10_000.0)
     assert stood_still(builder) == []
+    builder.event("broker-a", "timer_lag", lag_ms=5_000.0, duration_ms=5_000.0)  # its process was stopped
+    assert stood_still(builder) == [("broker-a", 25_000.0, 30_000.0)]
 
 
 @pytest.mark.parametrize(("ran_s", "end_s"), [((), 30.0), ((10.5, 11.5), 30.0), (range(22, 30), 22.0)])
@@ -119,7 +121,7 @@ def test_a_pause_lasts_until_its_process_runs_again_whoever_resumed_the_process(
     builder.at(10).fault("f1", "pause", "sigstop", "ns-0", until_s=30)
     for at_s in ran_s:
         builder.at(at_s).event("ns-0", "timer_lag", lag_ms=0.0, duration_ms=1_000.0)
-    _, world = builder.facts()
+    _, world = told_by(to_table(builder.rows))
     (pause,) = (fault for fault in world.faults if fault.fault_id == "f1")
     assert (pause.end_ms, pause.ended_by_others) == (1000 * end_s, end_s < 30)
 
