@@ -50,6 +50,7 @@ _STATES: Mapping[str, str] = {
     "lasts as long as set": "{consumer} put off the next pull of a queue for {took}, not for the time that is set for "
     "this reason ({reason}); recorded at the time {end}",
     "pulls what it took": "{consumer} first pulled a queue {took} after {consumer} had taken the queue, at {end}",
+    "pulls again": "{consumer} pulled a queue again {took} after an answer, and not at once, at {end}",
     "registers where its list says": "{a_broker} registered with {server} until {end}, though {a_broker}'s list had no "
     "{server}",
     "isolates as long as set": "{producer} isolated a broker (sendLatencyFaultEnable) for {took}, until {end}",

@@ -7,7 +7,7 @@ are read.
     an ordered workload's sends             rule: the queue of the sharding key's number (turns.py)
     a try that follows a failed one, and whom it isolates           plain/tries.py
     a try at a slave, which no route had as a master                plain/tries.py
-    a queue of a living broker; the first pull of a taken queue     queue_reads.py
+    a queue of a living broker; when a pull of a queue begins       queue_reads.py
     a queue that was read at a slave                                read at the master again when the route has it
                                                                     (at_slaves.py)
 
@@ -32,7 +32,7 @@ from ..plain.uses import READS, SHARES, STEPS
 from ..record.at_slaves import read_there
 from ..record.turns import client_routes, out_of_turn, turns
 from ..record.uses import edges
-from .queue_reads import first_pulls, reads
+from .queue_reads import begun_pulls, reads
 
 NAME = "living_are_used"
 
@@ -64,7 +64,7 @@ def judge(history: Gathering, world: World) -> Verdict:
     of_steps = out_of_turn(history.counted(STEPS, world).of, routes, world, told)
     of_steps = (one for one in of_steps if one.subject not in misled)
     of_sends = (*_of_tries(tries, world), *in_turn, *of_steps)
-    of_reads = (*reads(shares, control, world), *first_pulls(shares, control, world))
+    of_reads = (*reads(shares, control, world), *begun_pulls(shares, control, world))
     found = [*of_sends, *of_reads, *read_there(shares, world, control)]
     open_ = _undecided(in_turn, world)
     measured: dict[str, Any] = {

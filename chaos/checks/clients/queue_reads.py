@@ -8,6 +8,7 @@ A consumer asks for each of its queues every 20 s: a held pull is answered withi
 counted in parts of 10 s. Who refused the pulls of an unread queue is guilty, else who held the queue.
 
     queue_taken ─ at once, 5.x 500 ms ─► the first pull     later: while a look-up of the broker's route was under way
+    an answer ─ at once ─► the next pull                    later: the same, or for as long as pull_delayed says
 """
 
 from collections import Counter, defaultdict
@@ -17,18 +18,20 @@ from itertools import pairwise
 from ....remoting.codes import PERM_READ
 from ....remoting.node.profile import Profile
 from ...oracle.deliveries import Asker, Dues, Queue, askers
-from ...oracle.intervals import Stretch, until_next
+from ...oracle.intervals import Stretch, grouped, until_next
 from ...oracle.quiet import aftermath_ms, clients_began_ms
+from ...oracle.timers import Act
 from ...oracle.world import World
 from ...verdict import Finding
 from ..findings import Rule, finding
 from ..record.commits import dues_of
-from ..record.control import Control
+from ..record.control import Control, Row
 from ..record.timer_acts import Process
-from ..record.uses import PART_MS, BrokerShares
+from ..record.uses import PART_MS, Begun, BrokerShares
 
 _ROW = "a broker checks held pulls every 5 s, and answers a pull that was held for 15 s"
 _ASKED_MS = 20_000.0
+_ROUNDING_MS = 1.0
 _PARTS = 3
 """So many parts of 10 s without a pull are a queue that nobody reads."""
 
@@ -47,22 +50,38 @@ def reads(shares: BrokerShares, control: Control, world: World) -> Iterator[Find
             yield _finding(group, queue, *spans, shares, control, due_by)
 
 
-def first_pulls(shares: BrokerShares, control: Control, world: World) -> Iterator[Finding]:
-    """One for each consumer process that took a queue and pulled it."""
+def begun_pulls(shares: BrokerShares, control: Control, world: World) -> Iterator[Finding]:
+    """One for each consumer process that took a queue and pulled it, and for each that pulled again late."""
     row = "PullMessageService: a queue that was taken is pulled at once, in 5.x after 500 ms"
-    wait_ms, formula = (500.0, "500 ms") if world.timers.profile is Profile.V5_X else (0.0, "at once")
-    for node in sorted({holding.node for holding, _, _ in shares.firsts}):
-        pulled = sorted((h.start_ms, began_ms) for h, _, began_ms in shares.firsts if h.node == node)
+    again = "DefaultMQPushConsumerImpl.pullMessage: after an answer the queue is pulled again at once"
+    first_ms, formula = (500.0, "500 ms") if world.timers.profile is Profile.V5_X else (0.0, "at once")
+    for node, begun in grouped((one.node, one) for one in sorted(shares.begun)).items():
         for life in world.lives_of(node):
             process = Process(control, world, life, "consumer")
-            looked = process.rows("name_server_call")
-            acts = [
-                process.wait(taken_ms, at_ms, wait_ms, formula)
-                for taken_ms, at_ms in pulled
-                if life.start_ms <= taken_ms < life.end_ms
-                and not any(taken_ms <= run.ended_ms and run.began_ms <= at_ms for run in looked)
-            ]
-            yield from process.finding("first pull", "pulls what it took", row, acts)
+            firsts, nexts = list[Act](), list[Act]()
+            for one in begun:
+                if not life.start_ms <= one.since_ms < life.end_ms or _held_up(one, process):
+                    continue
+                if one.is_next:
+                    nexts.append(process.wait(one.since_ms, one.began_ms, 0.0, "at once"))
+                else:
+                    firsts.append(process.wait(one.since_ms, one.began_ms, first_ms, formula))
+            yield from process.finding("first pull", "pulls what it took", row, firsts)
+            yield from process.finding("next pull", "pulls again", again, nexts)
+
+
+def _held_up(one: Begun, process: Process) -> bool:
+    """Whether the consumer looked the broker's route up, or put the queue's next pull off: for how long is
+    timers_kept's question."""
+    looked = (run for run in process.rows("name_server_call") if run.ended_ms >= one.since_ms)
+    delays = (run for run in process.rows("pull_delayed") if one.is_next and _queue_of(run.row) == one.queue)
+    return any(run.began_ms <= one.began_ms for run in looked) or any(
+        one.since_ms <= run.ended_ms <= one.began_ms + _ROUNDING_MS for run in delays
+    )
+
+
+def _queue_of(row: Row) -> tuple[str | None, str | None, int | None]:
+    return row.topic, row.broker_name, row.queue_id
 
 
 def _due(due_by: Dues, control: Control) -> Iterator[tuple[Asker, Queue, list[Stretch]]]:

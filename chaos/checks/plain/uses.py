@@ -3,7 +3,7 @@
 send (ok) ─────────► by process, topic, queue and segment ─────┬─► SHARES: each row by itself
 send_attempt, send ► those that failed, by segments ───────────┘
 pull, receive ─────► by consumer, queue and 10 s ──────────────► READS: a queue's rows together
-pull ──────────────► the first of each taking of a queue ──────► READS
+pull ──────────────► the first of a taking, and late next ones ► READS
 send_attempt ──────► where any failed, and around polls ───────► STEPS: a client's rows together
 """
 
@@ -16,7 +16,6 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 from ...arrow import Floats, Numbers, np, pa, pc
-from ...oracle.deliveries import Holding
 from ...oracle.time_outs import POLL, avoidance
 from ...oracle.world import World
 from ..check import Table
@@ -25,6 +24,7 @@ from ..record.control import Control
 from ..record.turns import Step, Stepped, goes_round
 from ..record.uses import (
     PART_MS,
+    Begun,
     BrokerShares,
     Queue,
     Read,
@@ -51,6 +51,8 @@ from .part import (
 
 K = TypeVar("K")
 _ROUNDING_MS = 1.0
+_SOON_MS = 50.0
+"""A pull that follows so soon on an answer needs no look."""
 
 
 def shares(part: Part, world: World) -> BrokerShares:
@@ -78,24 +80,31 @@ def reads(part: Part, world: World) -> BrokerShares:
     answered = answered.filter(pc.is_valid(answered["code"]))
     refused = pa.concat_tables([part.of("pull", types=("fail",)), answered])
     queues = _in_parts(got, Read, "node", "topic", "broker_name", "queue_id")
-    refusals, firsts = _in_parts(refused, Read, *Read._fields), tuple(_first_pulls(part, world))
-    return BrokerShares(reads=queues, refused=refusals, firsts=firsts)
+    refusals, begun = _in_parts(refused, Read, *Read._fields), tuple(_begun(part, world))
+    return BrokerShares(reads=queues, refused=refusals, begun=begun)
 
 
 _ENDED = ("ok", "fail", "info")
 READS = Reading(Together.QUEUE, ("pull", "receive"), ("type", "address", "code", "duration_ms"), reads, types=_ENDED)
 
 
-def _first_pulls(part: Part, world: World) -> Iterator[tuple[Holding, tuple[str, str, int], float]]:
+def _begun(part: Part, world: World) -> Iterator[Begun]:
     pulls, held = part.of("pull", types=_ENDED), dues_of(part.control, world).held
-    began = began_ms(pulls)
+    began, ended, is_timed = began_ms(pulls), floats(pulls["time_ms"]), pc.is_valid(pulls["duration_ms"]).to_numpy()
+    is_answered = is_one_of(pulls["type"], ("ok",)).to_numpy()
     for at in groups(codes(pulls, "node", *QUEUE)):
         node, topic, broker, queue_id = (pulls[name][int(at[0])].as_py() for name in ("node", *QUEUE))
-        times, queue = np.sort(began[at]), (topic, broker, queue_id)
+        at, queue = at[np.argsort(began[at], kind="stable")], (topic, broker, queue_id)
+        times = began[at]
         for holding in held.get(queue, ()) if world.is_ours(node) else ():
-            number = int(np.searchsorted(times, holding.start_ms - _ROUNDING_MS))
-            if holding.node == node and number < len(times) and times[number] < holding.end_ms:
-                yield holding, queue, float(times[number])
+            first, end = np.searchsorted(times, [holding.start_ms - _ROUNDING_MS, holding.end_ms])
+            if holding.node != node or first == end:
+                continue
+            yield Begun(node, queue, holding.start_ms, float(times[first]), is_next=False)
+            before, after = at[first : end - 1], at[first + 1 : end]
+            late = is_answered[before] & is_timed[after] & (began[after] - ended[before] > _SOON_MS)
+            for number in first + np.flatnonzero(late):
+                yield Begun(node, queue, float(ended[at[number]]), float(times[number + 1]), is_next=True)
 
 
 def _edge(between: Floats, at_ms: Floats) -> Floats:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ....remoting.node.profile import Profile
-from ...oracle.deliveries import Holding
 from ...oracle.intervals import Stretch, merged
 from ...oracle.time_outs import SEND, SendRules, avoidance, avoids, isolation_ms
 from ...oracle.world import World
@@ -48,6 +47,17 @@ class Read(NamedTuple):
     """With which response code."""
 
 
+class Begun(NamedTuple):
+    """A pull of a queue that its holder began some time after it took the queue, or after the answer of the pull
+    before (`is_next`)."""
+
+    node: str
+    queue: tuple[str, str, int]
+    since_ms: float
+    began_ms: float
+    is_next: bool
+
+
 class SlaveRead(NamedTuple):
     """A consumer and the slave that it pulled from."""
 
@@ -68,8 +78,8 @@ class BrokerShares(Facts):
     """How many of its pulls were answered, and of its messages came, in each PART_MS of all time."""
     refused: Mapping[Read, Mapping[int, int]] = field(default_factory=dict)
     """How many of its pulls were answered with a code that says no, in each PART_MS."""
-    firsts: tuple[tuple[Holding, tuple[str, str, int], float], ...] = ()
-    """Each taking of a queue with the queue, and when its first pull began."""
+    begun: tuple[Begun, ...] = ()
+    """The first pull of each taking of a queue, and those that did not follow at once on an answer."""
     at_slaves: Mapping[SlaveRead, Mapping[int, int]] = field(default_factory=dict)
     """How many pulls it began in each PART_MS."""
 

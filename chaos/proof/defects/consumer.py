@@ -13,6 +13,7 @@ from ....clients.client_instance import FindBrokerResult
 from ....clients.consumer.consume_service import ConsumeService
 from ....clients.consumer.offset_store import RemoteBrokerOffsetStore
 from ....clients.consumer.process_queue import ProcessQueue
+from ....clients.consumer.pull import PullResult, PullStatus
 from ....clients.consumer.rebalance import Rebalancer, allocate_averagely
 from ....remoting.bodies.client import ConsumerData, SubscriptionData
 from ....remoting.codes import MASTER_ID, RequestCode
@@ -285,6 +286,19 @@ def consumer_pulls_new_queues_late(node: ConsumerNode) -> None:
     async def pull_later(loop: Any, *of: Any) -> None:
         await node.client._context.clock.sleep(5.0)
         await loop(*of)
+
+
+@planted(CONSUMER_0, "smoke", caught_by="living_are_used")
+def consumer_pauses_after_nothing_new(node: ConsumerNode) -> None:
+    """a consumer pulls a queue again 1 s after the answer that the queue has no new message, not at once"""
+    service = node.client._pull_service
+
+    @around(service, "_pull")
+    async def pull_and_pause(pull: Any, *of: Any) -> PullResult:
+        result: PullResult = await pull(*of)
+        if result.status is PullStatus.NO_NEW_MESSAGE:
+            await service._context.clock.sleep(1.0)
+        return result
 
 
 @planted(CONSUMER_0, "broker-crash-5x", caught_by="living_are_used")

@@ -447,6 +447,25 @@ def test_a_consumer_pulls_a_queue_as_soon_as_it_has_taken_the_queue(
     assert kinds(verdict(told.at(70))) == ["pulls what it took"] * wrong
 
 
+@pytest.mark.parametrize(
+    ("again_s", "row", "wrong"),
+    [(0.02, "", 0), (1, "", 1), (1, "name_server_call", 0), (1, "pull_delayed", 0), (1, "sigstop", 0)],
+)
+def test_a_consumer_pulls_a_queue_again_at_once_when_a_pull_was_answered(again_s: float, row: str, wrong: int) -> None:
+    told = cluster(1, ("broker-a",), ("consumer-0",), profile="4.9").lag(0, "consumer-0")
+    queue = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
+    told.at(50).event("consumer-0", "queue_taken", op_id="take-0", offset=0, **queue)
+    told.at(50).event("consumer-0", "pull", type="ok", code=19, offset=0, duration_ms=0, **queue)
+    if row == "name_server_call":
+        told.at(50 + again_s).event("consumer-0", row, f="route", type="ok", code=0, duration_ms=900)
+    elif row == "pull_delayed":
+        told.at(50 + again_s).event("consumer-0", row, f="exception", duration_ms=1000 * again_s, **queue)
+    elif row:
+        told.at(50).fault("f1", "pause", row, "consumer-0", until_s=50 + again_s)
+    told.at(65 + again_s).event("consumer-0", "pull", type="ok", code=19, offset=0, duration_ms=15_000, **queue)
+    assert kinds(verdict(told.at(70))) == ["pulls again"] * wrong
+
+
 def test_a_queue_that_nobody_reads_is_wrong_whether_somebody_holds_it_or_not() -> None:
     held = reading(story(("consumer-0",)), skipped=("broker-b", 2))
     found = verdict(held)
