@@ -171,7 +171,7 @@ def run_selftest(
             if verbose:
                 click.echo(f"{clear}{outcome.line}", err=True)
     finally:
-        if options.as_json:
+        if outcomes and options.as_json:
             click.echo(json.dumps([outcome.to_json() for outcome in outcomes]))
         elif outcomes:
             print_outcomes(standard_output(180), outcomes, len(asked))

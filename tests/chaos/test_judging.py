@@ -169,7 +169,7 @@ def test_what_is_kept_is_verdicts_junit_and_report(tmp_path: Path, capsys: pytes
     generate.write(tmp_path, events=2_000, seed=1)
     folder = RunFolder(tmp_path)
     scenario = folder.scenario()
-    limit = {"formula": "promise", "row": "promised by the scenario; RocketMQ allows 40 s: t_rm + P"}
+    limit = {"formula": "promise", "row": "less; RocketMQ allows 40 s: t_rm + P"}
     wrong = Verdict(
         name="order_kept", verdict=Validity.INVALID, examined=2, violations=1, why="out of order", allowed=limit
     )
