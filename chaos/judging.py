@@ -23,12 +23,13 @@ from typing import TYPE_CHECKING
 import click
 
 from .checks import CHECKS
-from .checks.cause import cause_of
+from .checks.cause import cause_of, first_wrong
 from .checks.check import Group
 from .errors import HarnessError, ScenarioError, nearest
 from .experiment.run_folder import RunFolder
 from .history.stored import SMALL_BYTES, local_path, local_size, parquet_files, refuse_unreadable, row_count
 from .installation import has, how_to_get, require_extras
+from .oracle.windows import legend
 from .reporting import write_junit, write_reports
 from .reports.answers import Answers, answers, counted, of_incident
 from .reports.ci import append, read_incident, replay_line, summary
@@ -37,6 +38,7 @@ from .reports.terminal import left_out_line, print_answers
 from .scenarios.document import read
 from .scenarios.loading import load, parse
 from .scenarios.model import Scenario
+from .settings.catalogue import CATALOGUE, key_of
 from .verdict import Validity, Verdict, worst
 
 if TYPE_CHECKING:
@@ -316,6 +318,8 @@ def show(
             print_answers(judged.verdicts, [*lines, unexamined], full=full)
         if judged.verdict is Validity.INVALID and not (history.scenario and history.scenario.cluster.external):
             click.echo(f"Repeat it: {_repeats(history)}")
+            if history.scenario is not None and (settings := _deciding(judged, history.scenario)):
+                click.echo(f"The limit depends on settings; to repeat it with another value, add one: {settings}")
         said = counted(judged.verdicts)
         if history.folder is not None and history.drawn:
             click.echo(f"{said} Report: {history.folder.report_file}")
@@ -337,6 +341,22 @@ def _repeats(history: History) -> str:
         return f"nemesrv check {history.where}"
     virtual = history.scenario is not None and history.scenario.clock == "virtual"
     return replay_line(history.folder.scenario_file, history.seed, virtual=virtual)
+
+
+def _deciding(judged: Judged, scenario: Scenario) -> str:
+    """Return `--set clients.pollNameServerInterval=30000 (P), …` with the values of this run, for each timer in the
+    formula of the first broken limit; "" if there is none, or if a planted defect broke the limit."""
+    wrong = first_wrong(judged.verdicts)
+    if wrong is None or scenario.defect:
+        return ""
+    _, _, rocketmqs = str(wrong.allowed.get("row") or "").partition("; RocketMQ allows ")
+    used, of_nodes = legend([str(wrong.allowed.get("formula") or ""), rocketmqs]), scenario.settings()
+    said = []
+    for one in CATALOGUE:
+        if one.symbol in used and scenario.profile in one.profiles:
+            now = next((of[one.name] for of in of_nodes.values() if one.name in of), one.default(scenario.profile))
+            said.append(f"--set {key_of(one)}={now} ({one.symbol})")
+    return ", ".join(said)
 
 
 def _told(judged: Judged, took_s: float | None) -> Answers:

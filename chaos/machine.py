@@ -52,6 +52,8 @@ def in_processes(work: Callable[[Job], Found], jobs: Sequence[Job], at_once: int
                 yield future.result()
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
+            for worker in multiprocessing.active_children():  # nobody waits for its result
+                worker.kill()
             raise
 
 

@@ -30,6 +30,7 @@ from .history.stored import SMALL_BYTES, local_size
 from .installation import require_extras
 from .judging import Engine, Judged, engine_for, exit_status, find, judge, of_run, show
 from .preflight import MachineNeeds, require, require_programs
+from .reports.groups import of_each
 from .scenarios.defect import Defect, DefectModuleError
 from .scenarios.loading import found_defect, refuse_nowhere
 from .scenarios.model import Scenario, TimersModel
@@ -102,6 +103,8 @@ def run_all(scenarios: Sequence[Scenario], options: Options) -> int:
             )
             if not options.as_json and result.verdict is Validity.VALID:
                 _say_unfound(planted(as_run_with(scenario, options)))
+    if len(judged) > 1 and not options.as_json:
+        click.echo(f"{len(judged)} scenarios: {of_each(one.verdict for one in judged)}")
     return exit_status(judged)
 
 
@@ -329,6 +332,7 @@ def check_all(
     engine: str | None = None,
     as_json: bool = False,
     full: bool = False,
+    quiet: bool = False,
 ) -> int:
     """Judge recorded histories again, on this machine or elsewhere, and write the results. Returns the exit status.
     Raises ScenarioError for a folder without a history before anything is started."""
@@ -342,13 +346,13 @@ def check_all(
     with harness:
         for where in places:
             expected = expected_to_judge_s(sizes[where], spark=engines[where] is Engine.SPARK)
-            progress = Progress(f"check {where}", expected, patient=True)
+            progress = Progress(f"check {where}", expected, patient=True, quiet=quiet)
             progress.say("judging")
             try:
                 history = here.get(where) or find(where, checks, harness.spark)
                 judged = judge(history, engines[where], harness.spark, progress.say)
             finally:
                 progress.clear()
-            show(judged, summary, as_json=as_json, full=full)
+            show(judged, summary, as_json=as_json, full=full, quiet=quiet)
             found.append(judged)
     return exit_status(found)

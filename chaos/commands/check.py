@@ -6,7 +6,16 @@ from typing import Any
 import click
 
 from .ending import supervised
-from .options import SPARK_MASTER, check_names, engine_asked, engine_option, full_option, json_option, summary_option
+from .options import (
+    SPARK_MASTER,
+    check_names,
+    engine_asked,
+    engine_option,
+    full_option,
+    json_option,
+    short_option,
+    summary_option,
+)
 
 
 @click.command()
@@ -19,6 +28,7 @@ from .options import SPARK_MASTER, check_names, engine_asked, engine_option, ful
     help="Checks to run instead of the scenario's checks: names separated by commas, or `all`.",
     shell_complete=check_names,
 )
+@short_option
 @summary_option
 @full_option
 @json_option

@@ -9,7 +9,7 @@ import click
 from ..errors import ScenarioError
 from ..installation import require_extras
 from .ending import supervised
-from .options import WholeNumber, set_option
+from .options import WholeNumber, quiet_option, set_option
 
 
 @click.command()
@@ -20,12 +20,19 @@ from .options import WholeNumber, set_option
 @click.option("--runs", type=WholeNumber(1, 100), help="How many times to run each scenario, A and B (default: 5).")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder that keeps the new run folders (default: none).")
 @click.option("--seed", type=WholeNumber(min=0), help="Seed of the first run of A and of B (default: random).")
+@quiet_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
 @supervised
 def compare(
-    sides: tuple[str, ...], sets_a: tuple[str, ...], sets_b: tuple[str, ...], as_json: bool, **said: Any
+    sides: tuple[str, ...],
+    sets_a: tuple[str, ...],
+    sets_b: tuple[str, ...],
+    quiet: bool,
+    as_json: bool,
+    **said: Any,
 ) -> None:
-    """Test whether two runs, configurations or versions differ in recovery time, availability or staleness.
+    """Test whether two runs, configurations or versions differ in recovery time, availability, staleness, or time
+    without a broker.
 
     A and B are run folders, imports, folders that contain run folders or imports, or scenarios. `compare` runs a
     scenario on the virtual clock (`--runs` times), and two scenarios with the same seeds. Five runs on each side are
@@ -42,7 +49,7 @@ def compare(
     require_extras("nemesrv compare", "statistics")
     from .sides import CompareOptions, Side, measure
 
-    asked = CompareOptions(quiet=as_json, **said)
+    asked = CompareOptions(quiet=quiet or as_json, **said)
     alone = len(sides) == 1 and bool(sets_a or sets_b)
     if len(sides) != 2 and not alone:
         raise ScenarioError("compare", "A B", " ".join(sides), "two run folders or scenarios, or one with --set-b")

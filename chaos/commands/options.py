@@ -167,6 +167,16 @@ def check_names(_context: click.Context, _parameter: click.Parameter, incomplete
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout instead of text.")
 
 
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print no progress on stderr.")
+
+short_option = click.option(
+    "-q",
+    "--quiet",
+    is_flag=True,
+    help="Print no progress, and of the result only the verdict, the verdict's first sentence, the broken rule, the "
+    "sentence about clients, the command that repeats an INVALID run, and the report's path.",
+)
+
 full_option = click.option(
     "--full", is_flag=True, help="Print a table row for every check that ran, also for VALID checks."
 )

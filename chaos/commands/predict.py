@@ -1,12 +1,12 @@
 """`nemesrv predict`: how long clients take to recover, and the share of failed sends (operations/predict/)."""
 
+import itertools
 import json
-import sys
 from typing import Any
 
 import click
 
-from .options import Number, WholeNumber, json_option, scenario_names
+from .options import Number, WholeNumber, json_option, quiet_option, scenario_names
 
 
 def _kinds(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -65,6 +65,7 @@ def _kinds(_context: click.Context, _parameter: click.Parameter, incomplete: str
     show_default=True,
     help="Random seed of the first run. Each following run uses the next higher seed.",
 )
+@quiet_option
 @json_option
 def predict(
     scenario: str | None,
@@ -73,6 +74,7 @@ def predict(
     sets: tuple[str, ...],
     runs: int,
     seed: int,
+    quiet: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -91,6 +93,7 @@ def predict(
     from ...operations.predict.prediction import page
     from ...operations.predict.prediction import predict as predicted
     from ..errors import ScenarioError
+    from ..experiment.progress import Progress
     from ..scenarios.loading import find
     from ..scenarios.model import Scenario
 
@@ -116,11 +119,17 @@ def predict(
     for _, one in scenarios:  # whatever is wrong is said before anything runs
         faults_of(one)
 
-    def progress(number: int) -> None:
-        if not as_json and sys.stderr.isatty():
-            click.echo(f"\r{number} of {runs} runs\x1b[K", nl=number == runs, err=True)
+    progress = Progress("predict", 0.0, quiet=quiet or as_json, patient=True)
+    done = itertools.count()
 
-    variants = [predicted(name, one, runs=runs, seed=seed, done=progress) for name, one in scenarios]
+    def say() -> None:
+        progress.part(next(done), runs * len(scenarios))
+
+    say()
+    try:
+        variants = [predicted(name, one, runs=runs, seed=seed, done=say) for name, one in scenarios]
+    finally:
+        progress.clear()
     if as_json:
         document = {
             "scenario": variants[0].scenario.name,

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from .ending import supervised
-from .options import EPISODE_PLACE, WholeNumber, json_option, set_option
+from .options import EPISODE_PLACE, WholeNumber, json_option, quiet_option, set_option
 
 EXIT_STATUS = {"again": 0, "in part": 1, "not": 1, "nothing": 3}
 
@@ -55,7 +55,7 @@ EXIT_STATUS = {"again": 0, "in part": 1, "not": 1, "nothing": 3}
     "'KEY=VALUE KEY=VALUE'. May be repeated.",
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Run folder to write (default: runs/SCENARIO/TIMESTAMP).")
-@click.option("-q", "--quiet", is_flag=True, help="Print no progress on stderr.")
+@quiet_option
 @json_option
 @supervised
 def replay(

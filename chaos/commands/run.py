@@ -20,6 +20,7 @@ from .options import (
     ray_option,
     scenario_names,
     set_option,
+    short_option,
     summary_option,
 )
 
@@ -59,13 +60,7 @@ from .options import (
 @ray_option
 @engine_option
 @click.option("--spark-master", type=SPARK_MASTER, help="URL of the Spark cluster on which the checks run.")
-@click.option(
-    "-q",
-    "--quiet",
-    is_flag=True,
-    help="Print no progress, and of the result only the verdict, the verdict's first sentence, the broken rule, the "
-    "sentence about clients, the command that repeats an INVALID run, and the report's path.",
-)
+@short_option
 @summary_option
 @full_option
 @json_option

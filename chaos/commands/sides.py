@@ -4,16 +4,14 @@ scenario, or a run folder with `--set`, is run first."""
 from __future__ import annotations
 
 import secrets
-import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-import click
-
 from ..errors import ScenarioError
+from ..experiment.progress import Progress
 from ..experiment.run_folder import RunFolder, refuse_used
 from ..history.schema import parquet_path, raw_dir
 from ..machine import in_processes, processors
@@ -85,10 +83,12 @@ def measure(sides: Sequence[Side], asked: CompareOptions) -> list[list[ComparedR
                     name = "" if asked.out else f"{side.scenario.name} of seed {seed}"
                     jobs.append((out / f"{side.name.lower()}-{seed}", side.scenario, seed, name))
         found: list[ComparedRun] = []
+        progress = Progress("compare", 0.0, quiet=asked.quiet, patient=True)
+        stack.callback(progress.clear)
+        progress.part(0, len(jobs))
         for run in in_processes(_measured, jobs, processors()):
             found.append(run)
-            if not asked.quiet and sys.stderr.isatty():
-                click.echo(f"\r{len(found)} of {len(jobs)} runs\x1b[K", nl=len(found) == len(jobs), err=True)
+            progress.part(len(found), len(jobs))
     in_a = len(sides[0].folders) if sides[0].scenario is None else asked.runs or RUNS_ENOUGH
     return [found[:in_a], found[in_a:]]
 

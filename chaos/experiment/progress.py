@@ -59,13 +59,19 @@ class Progress:
         self.is_terminal = self._out.isatty()
         self._quiet, self._patient = quiet, patient
         self._began_s = self._wrote_s = self._phase_s = now_s()
-        self._said = ""
+        self._said, self._of_idle = "", " on an idle machine"
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._beats: threading.Thread | None = None
 
     def expect(self, seconds: float) -> None:
         self._expected_s = self._now_s() - self._began_s + seconds
+
+    def part(self, done: int, of: int, what: str = "runs") -> None:
+        """Say how many of the equal parts are done. The time that they took tells how long the others take."""
+        if done:
+            self._expected_s, self._of_idle = (self._now_s() - self._began_s) * of / done, ""
+        self.say(f"{done} of {of} {what}")
 
     def say(self, text: str) -> None:
         if self._quiet:
@@ -107,7 +113,7 @@ class Progress:
         if (left_s := self._expected_s - took_s) >= 1:
             return f", about {left_s:.0f} s left"
         phase_s = self._wrote_s - self._phase_s
-        expected = f" (expected: about {self._expected_s:.0f} s)" if self._expected_s > 0 else ""
+        expected = f" (expected: about {self._expected_s:.0f} s{self._of_idle})" if self._expected_s > 0 else ""
         return f"{f' for {phase_s:.0f} s' if 1 <= phase_s < took_s else ''}, {took_s:.0f} s so far{expected}"
 
     def _fitting(self, bar: str, text: str) -> str:

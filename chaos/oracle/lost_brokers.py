@@ -138,7 +138,7 @@ def held_to(world: World, window: Window, promise: str) -> Window:
     promised_ms = world.promised_ms(promise)
     if promised_ms is None or promised_ms >= window.latest_ms:
         return window
-    own = f"; RocketMQ allows {window.latest_ms / 1000:.4g} s" if window.latest_ms < NEVER else ""
+    own = f"; RocketMQ allows {window.latest_ms / 1000:.4g} s: {window.formula}" if window.latest_ms < NEVER else ""
     return window._replace(latest_ms=promised_ms, formula=promise, row=PROMISED + own)
 
 

@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import NamedTuple
 
 import click
@@ -25,6 +27,7 @@ from ..checks.cause import cause_of
 from ..errors import ScenarioError, nearest
 from ..experiment.harness import Harness
 from ..experiment.progress import Progress
+from ..experiment.run_folder import refuse_used
 from ..judging import Engine, Judged, keep, of_run
 from ..machine import in_processes
 from ..reports.terminal import print_rows, standard_output
@@ -68,6 +71,13 @@ class SelftestOutcome:
         if self.unjudged:
             return f"NOT JUDGED by {', '.join(sorted(self.unjudged))}"
         return "SURVIVED" if self.defect and not self.meant <= self.found else "WRONG"
+
+    @property
+    def line(self) -> str:
+        """Return `smoke, broker-answers-oneway, seed 1: found by answers_asked_for`."""
+        result = f"found by {', '.join(sorted(self.found))}" if self.defect else self.result
+        said = result if self.passed else f"{self.result}, {_missed(self)} ({self.where})"
+        return f"{self.scenario}, {self.defect or 'none (clean twin)'}, seed {self.seed}: {said}"
 
     def to_json(self) -> dict[str, object]:
         named = {name: sorted(getattr(self, name)) for name in ("meant", "also", "found", "unknown")}
@@ -122,6 +132,8 @@ class OneRun(NamedTuple):
     scenario: str
     defect: str | None
     seed: int
+    out: Path | None = None
+    """The run folder. None: a new folder in runs/."""
 
 
 def run_selftest(
@@ -130,9 +142,11 @@ def run_selftest(
     seeds: Sequence[int] = (1,),
     *,
     at_once: int = 1,
+    verbose: bool = False,
 ) -> int:
-    """Run the self-test and print the table. Returns 0 if, with every seed, every defect is killed and every twin is
-    clean, else 1. On the virtual clock `at_once` runs are made at the same time."""
+    """Run the self-test and print the table, also if the self-test is interrupted. Returns 0 if, with every seed, every
+    defect is killed and every twin is clean, else 1. On the virtual clock `at_once` runs are made at the same time. A
+    run is told on stderr as soon as it is judged, if `verbose`, or on a terminal."""
     for name in only:
         if name not in DEFECTS:
             raise ScenarioError(
@@ -142,14 +156,25 @@ def run_selftest(
                 f"a defect that `nemesrv defects` lists with a scenario{nearest(name, DEFECTS)}",
             )
     plan = plan_of(only or tuple(DEFECTS))
+    refuse_used(options.out)
     asked = [
-        OneRun(scenario, None if defect is None else defect.name, seed) for seed in seeds for defect, scenario in plan
+        OneRun(scenario, name, seed, options.out and options.out / f"{name or f'{scenario}-clean'}-{seed}")
+        for seed in seeds
+        for name, scenario in ((None if defect is None else defect.name, scenario) for defect, scenario in plan)
     ]
-    outcomes = list(_plainly(asked, at_once, quiet=options.quiet) if options.virtual else _by_spark(asked, options))
-    if options.as_json:
-        click.echo(json.dumps([outcome.to_json() for outcome in outcomes]))
-    else:
-        print_outcomes(standard_output(180), outcomes)
+    clear = "\r\x1b[2K" if sys.stderr.isatty() else ""
+    verbose = verbose or bool(clear and not options.quiet)
+    outcomes: list[SelftestOutcome] = []
+    try:
+        for outcome in _plainly(asked, at_once, options) if options.virtual else _by_spark(asked, options):
+            outcomes.append(outcome)
+            if verbose:
+                click.echo(f"{clear}{outcome.line}", err=True)
+    finally:
+        if outcomes and options.as_json:
+            click.echo(json.dumps([outcome.to_json() for outcome in outcomes]))
+        elif outcomes:
+            print_outcomes(standard_output(180), outcomes, len(asked))
     return 0 if all(outcome.passed for outcome in outcomes) else 1
 
 
@@ -160,17 +185,17 @@ def _by_spark(asked: Sequence[OneRun], options: Options) -> Iterator[SelftestOut
     with Harness(gentle=True, ray=options.ray) as harness:
         for each, scenario in zip(asked, scenarios, strict=True):
             defect = None if each.defect is None else DEFECTS[each.defect]
-            judged = run_one(scenario, replace(options, seed=each.seed), harness, defect)
+            judged = run_one(scenario, replace(options, seed=each.seed, out=each.out), harness, defect)
             yield SelftestOutcome.of(judged, defect, each.seed)
 
 
-def _plainly(asked: Sequence[OneRun], at_once: int, *, quiet: bool) -> Iterator[SelftestOutcome]:
-    progress = Progress("self-test", PLAIN_RUN_S * math.ceil(len(asked) / at_once), quiet=quiet)
-    tenth = math.ceil(len(asked) / 10)
+def _plainly(asked: Sequence[OneRun], at_once: int, options: Options) -> Iterator[SelftestOutcome]:
+    expected_s = PLAIN_RUN_S * math.ceil(len(asked) / at_once)
+    progress = Progress("self-test", expected_s, quiet=options.quiet, patient=True)
+    progress.part(0, len(asked), "runs judged")
     try:
-        for number, outcome in enumerate(in_processes(_one_plainly, asked, at_once)):
-            if progress.is_terminal or number % tenth == 0:
-                progress.say(f"{number} of {len(asked)} runs judged")
+        for number, outcome in enumerate(in_processes(_one_plainly, asked, at_once), 1):
+            progress.part(number, len(asked), "runs judged")
             yield outcome
     finally:
         progress.clear()
@@ -182,7 +207,7 @@ def _one_plainly(asked: OneRun) -> SelftestOutcome:
 
     scenario = scenario_of(asked.scenario)
     defect = None if asked.defect is None else DEFECTS[asked.defect]
-    folder = record_virtual(scenario, asked.seed, None, defect, latest=False)
+    folder = record_virtual(scenario, asked.seed, asked.out, defect, latest=False)
     history = replace(of_run(folder, folder.scenario()), drawn=False)
     return SelftestOutcome.of(keep(history, verdicts(folder.path), Engine.PLAIN), defect, asked.seed)
 
@@ -197,9 +222,9 @@ def plan_of(names: Iterable[str]) -> list[tuple[Defect | None, str]]:
     return plan
 
 
-def print_outcomes(console: Console, outcomes: Sequence[SelftestOutcome]) -> None:
-    """Print a row for each defect and each clean twin, with the runs that failed; then the sums, and the seed with the
-    fewest passes."""
+def print_outcomes(console: Console, outcomes: Sequence[SelftestOutcome], asked: int = 0) -> None:
+    """Print a row for each defect and each clean twin, with the runs that failed; then the sums of the runs that were
+    made, of the runs that were asked for, and the seed with the fewest passes."""
     seeds = list(dict.fromkeys(outcome.seed for outcome in outcomes))
     by_run: dict[tuple[str, str], list[SelftestOutcome]] = {}
     for outcome in outcomes:
@@ -207,10 +232,14 @@ def print_outcomes(console: Console, outcomes: Sequence[SelftestOutcome]) -> Non
     rows: list[tuple[str, ...]] = []
     for run, of in by_run.items():
         meant = ", ".join([*sorted(of[0].meant), *(f"({name})" for name in sorted(of[0].also))]) or "-"
-        missed = [f"[bold red]{one.result}[/], {_missed(one)} ({one.where})" for one in of if not one.passed]
+        missed = [
+            f"[bold red]{one.result}[/], seed {one.seed}: {_missed(one)} ({one.where})" for one in of if not one.passed
+        ]
         result = "; ".join(missed) or f"[green]{of[0].result.replace('killed', 'found')}[/]"
         rows.append((*run, meant, result))
     caption = _sums(outcomes)
+    if len(outcomes) < asked:
+        caption = f"interrupted after {len(outcomes)} of {asked} runs: {caption}"
     if len(seeds) > 1:
         by_seed = {seed: [outcome for outcome in outcomes if outcome.seed == seed] for seed in seeds}
         weakest = min(seeds, key=lambda seed: sum(outcome.passed for outcome in by_seed[seed]))
@@ -220,12 +249,12 @@ def print_outcomes(console: Console, outcomes: Sequence[SelftestOutcome]) -> Non
 
 
 def _missed(outcome: SelftestOutcome) -> str:
-    """Return "seed 7: routes_are_true is silent, duplicates says INVALID"."""
+    """Return "routes_are_true is silent, duplicates says INVALID"."""
     silent = [f"{name} is silent" for name in sorted(outcome.meant - outcome.found)]
     strange = [f"{name} says INVALID" for name in sorted(outcome.found - outcome.meant - outcome.also)]
     unjudged = [f"{name} did not judge" for name in sorted(outcome.unjudged)]
     accused = [] if outcome.accused is None else [f"the first sentence accuses {outcome.accused or 'no node'}"]
-    return f"seed {outcome.seed}: {', '.join(silent + strange + unjudged + accused)}"
+    return ", ".join(silent + strange + unjudged + accused)
 
 
 def _sums(outcomes: Sequence[SelftestOutcome]) -> str:

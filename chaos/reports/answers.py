@@ -33,7 +33,7 @@ from ..scenarios.series import nodes_of
 from ..verdict import Example, Finding, Validity, Verdict, seconds, tenths, worst
 from .cost import Cost
 from .groups import of_each
-from .imported import LIKELY, NOTHING_JUDGED, how_sure
+from .imported import LIKELY, NOTHING_JUDGED, how_sure, times_of_day
 from .sentences import and_more, undecided_sentences
 from .text import all_of
 
@@ -142,8 +142,10 @@ def answers(
 def _cost(cost: Cost | None, verdicts: Sequence[Verdict], scenario: Scenario | None) -> str:
     """Return the cost. A run with a planted defect does not tell what the defect alone cost."""
     told = "" if cost is None else cost.told(guilty_nodes(verdicts))
-    has_both = scenario is not None and scenario.defect and scenario.timeline
-    return f"of the faults and the planted defect together: {told}" if told and has_both else told
+    if not told or scenario is None or not scenario.defect or not scenario.timeline:
+        return told
+    of = f"the faults and the planted defect {scenario.defect}"
+    return f"of {of} together (the same seed without the defect shows the cost of the faults alone): {told}"
 
 
 def _undecided(verdicts: Sequence[Verdict]) -> Iterator[str]:
@@ -188,9 +190,9 @@ def of_incident(said: Answers, incident: Mapping[str, Any], *, is_judged: bool =
         first = {number: one for number, one in first.items() if one.get("fault") not in _EFFECTS}
     told = {number: one for number, one in first.items() if one.get("certainty") in ("certain", "likely")}
     sentences = [
-        f"{one['sentence'].rstrip('.')} ({one['certainty']}, {one['score']:.2f})"
-        if one["certainty"] != "certain" and "score" in one
-        else one["sentence"].rstrip(".")
+        one["sentence"].rstrip(".")
+        + times_of_day(one, incident)
+        + (f" ({one['certainty']}, {one['score']:.2f})" if one["certainty"] != "certain" and "score" in one else "")
         for one in told.values()
     ]
     more = f"; and {len(sentences) - _FAULTS_SHOWN} more" if len(sentences) > _FAULTS_SHOWN else ""
@@ -201,7 +203,7 @@ def of_incident(said: Answers, incident: Mapping[str, Any], *, is_judged: bool =
         one = max(faults.values(), key=lambda one: one["score"])
         unsure = f" is unsure; the likeliest ({one['score']:.2f})"
         how = f", {how_sure(one)}" if one["score"] >= LIKELY else unsure
-        sentence = f"What happened{how}: {one['sentence'].rstrip('.')}"
+        sentence = f"What happened{how}: {one['sentence'].rstrip('.')}{times_of_day(one, incident)}"
     if said.verdict is Validity.VALID:
         outside = "; what went wrong came from outside" if faults else ""
         behaved = f"As far as these logs show, no node broke a rule of RocketMQ{outside}"
@@ -230,7 +232,7 @@ def of_incident(said: Answers, incident: Mapping[str, Any], *, is_judged: bool =
 
 def counted(verdicts: Sequence[Verdict]) -> str:
     """Return the number of checks by verdict: `21 checks, 1 INVALID, 20 VALID.`"""
-    return f"{len(verdicts)} {'check' if len(verdicts) == 1 else 'checks'}, {of_each(verdicts)}."
+    return f"{len(verdicts)} {'check' if len(verdicts) == 1 else 'checks'}, {of_each(v.verdict for v in verdicts)}."
 
 
 def _first(verdicts: Sequence[Verdict]) -> str:

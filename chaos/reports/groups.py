@@ -2,7 +2,8 @@
 its checks are VALID. The check `exercised` has a line above the groups, because `exercised` does not judge the
 servers."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ..checks import CHECKS
@@ -50,13 +51,13 @@ class CheckGroup(NamedTuple):
     @property
     def counted(self) -> str:
         """Return the number of the group's checks with each verdict: `1 INVALID, 2 VALID`."""
-        return of_each(self.verdicts)
+        return of_each(v.verdict for v in self.verdicts)
 
 
-def of_each(verdicts: Sequence[Verdict]) -> str:
-    """Return the number of checks with each verdict, the worst verdict first: `1 INVALID, 20 VALID`."""
-    counts = ((sum(v.verdict is each for v in verdicts), each) for each in _ORDER)
-    return ", ".join(f"{count} {each}" for count, each in counts if count)
+def of_each(verdicts: Iterable[Validity]) -> str:
+    """Return the number of times that each verdict occurs, the worst verdict first: `1 INVALID, 20 VALID`."""
+    counts = Counter(verdicts)
+    return ", ".join(f"{counts[each]} {each}" for each in _ORDER if counts[each])
 
 
 def groups(verdicts: Sequence[Verdict]) -> list[CheckGroup]:

@@ -56,9 +56,7 @@ def facts(document: Mapping[str, Any]) -> list[tuple[str, object]]:
 def scored(episode: Mapping[str, Any], document: Mapping[str, Any]) -> str:
     """Return `likely (0.96): broker-a hung, from 20.0 s until 60.0 s (07:44:22 to 07:45:02)`."""
     sentence = episode["hypotheses"][0]["sentence"].rstrip(".")
-    origin = document.get("origin")
-    times = _times_of_day(episode, datetime.fromisoformat(origin)) if origin else ""
-    return f"{how_sure(episode)}: {sentence}{times}"
+    return f"{how_sure(episode)}: {sentence}{times_of_day(episode, document)}"
 
 
 def how_sure(episode: Mapping[str, Any]) -> str:
@@ -140,12 +138,15 @@ def ended_before(document: Mapping[str, Any]) -> Iterator[str]:
             yield f"{source['source']}: no failure in its log, whose last line is {last:%H:%M:%S}, before the fault"
 
 
-def _times_of_day(episode: Mapping[str, Any], begun: datetime) -> str:
+def times_of_day(episode: Mapping[str, Any], document: Mapping[str, Any]) -> str:
+    """Return ` (07:44:22 to 07:46:51; the fault took 148.7 s)`; "" if `document` has no origin, or nothing is known."""
+    if not document.get("origin") or episode.get("from_ms") is None:
+        return ""
+    begun = datetime.fromisoformat(document["origin"])
     ends = (
         begun + timedelta(milliseconds=episode[end]) for end in ("from_ms", "to_ms") if episode.get(end) is not None
     )
-    took = None not in (episode.get("from_ms"), episode.get("to_ms"))
-    lasted = f"; the fault took {seconds(episode['to_ms'] - episode['from_ms'])}" if took else ""
+    lasted = f"; the fault took {seconds(to_ms - episode['from_ms'])}" if (to_ms := episode.get("to_ms")) else ""
     return f" ({' to '.join(at.strftime('%H:%M:%S') for at in ends)}{lasted})"
 
 

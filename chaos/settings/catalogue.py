@@ -32,6 +32,11 @@ def group_of(setting: Setting) -> tuple[NodeKind, ...]:
     return min((kinds for kinds in GROUPS.values() if set(setting.taken_by) <= set(kinds)), key=len)
 
 
+def key_of(setting: Setting) -> str:
+    """Return the key that sets it for a whole group of nodes: `clients.pollNameServerInterval`."""
+    return f"{next(group for group, kinds in GROUPS.items() if {*setting.taken_by} <= {*kinds})}.{setting.name}"
+
+
 @cache
 def settings_for(*kinds: NodeKind) -> Mapping[str, Setting]:
     """Return the settings that any of these kinds of node has, by name."""

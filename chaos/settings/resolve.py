@@ -15,7 +15,7 @@ from ...actors.namesrv.config import Constants
 from ...remoting.node.profile import Profile
 from ..errors import NotAllowed, nearest
 from ..topology import NodeKind
-from .catalogue import CATALOGUE, settings_for, why_not
+from .catalogue import CATALOGUE, key_of, settings_for, why_not
 from .setting import BROKERS, CONSTANTS, GROUPS, Setting, Value, hashable
 
 Said = Mapping[str, Mapping[str, object]]
@@ -136,8 +136,7 @@ def _like(setting: Setting, profile: Profile) -> str:
     """Return the setting of the profile that the same time limit depends on; "" if there is none."""
     for one in CATALOGUE:
         if setting.symbol and one.symbol == setting.symbol and profile in one.profiles:
-            group = next(group for group, kinds in GROUPS.items() if {*one.taken_by} <= {*kinds})
-            return f", {group}.{one.name}, which has this effect"
+            return f", {key_of(one)}, which has this effect"
     return ""
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from ...chaos.reports.imported import other_forms
+from ...chaos.reports.imported import capital, other_forms, times_of_day
 from ..inferring.conditions import (
     LIKELY,
     WORDS_AT_MOST,
@@ -205,7 +205,8 @@ def _of_episodes(
         is_near = not failures or _is_before(found, episode, [(one.first.ms, one.last.ms) for one in failures])
         weight = episode.weight - (0.0 if is_near else ELSEWHERE)
         lines = [(f"{said['file']}:{said['line']}", "") for said in one.speaks_for if "file" in said]
-        sentence = f"{one.sentence[:1].upper()}{one.sentence[1:]} (0 s is {origin:%Y-%m-%d %H:%M:%S %Z})."
+        when = times_of_day(episode.to_json(), {"origin": origin.isoformat()})
+        sentence = f"{capital(one.sentence)}{when}. 0 s is {origin:%Y-%m-%d %H:%M:%S %Z}."
         told = list(dict.fromkeys(lines))[:3]
         is_felt = _is_before(found, episode, [(one.from_ms, one.to_ms) for one in suffering])
         is_over = episode.to_ms is not None and not is_felt

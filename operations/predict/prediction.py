@@ -87,19 +87,17 @@ def predict(
     *,
     runs: int,
     seed: int = 1,
-    done: Callable[[int], None] = lambda _number: None,
+    done: Callable[[], None] = lambda: None,
 ) -> Variant:
-    """Run the scenario `runs` times. Run k has the seed `seed` + k, which decides the random timer phases. Raises
-    ScenarioError for a scenario without a fault."""
+    """Run the scenario `runs` times. Run k has the seed `seed` + k, which decides the random timer phases. `done`
+    is called after each run. Raises ScenarioError for a scenario without a fault."""
     faults, begin_s = faults_of(scenario), time.monotonic()
     workload = scenario.workload.model_copy(update={"client_starts": 0, "start_bias": None})
     lean = scenario.model_copy(update={"workload": workload, "seed": None})  # recovery needs no prober's starts
     found = []
-    for number, of_run in enumerate(
-        in_processes(_ran, [(lean, faults, seed + k) for k in range(runs)], processors()), 1
-    ):
+    for of_run in in_processes(_ran, [(lean, faults, seed + k) for k in range(runs)], processors()):
         found.append(of_run)
-        done(number)
+        done()
     took_s = time.monotonic() - begin_s
     predictions = (Prediction(fault, of, took_s) for fault, of in zip(faults, zip(*found, strict=True), strict=True))
     return Variant(name, scenario, tuple(predictions))

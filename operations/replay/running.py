@@ -354,8 +354,8 @@ def lines_of(document: Mapping[str, Any], folder: Path) -> Iterator[str]:
         yield f"all with seed {document['seed']}: --seed N shows how much of a difference is chance"
     if document["fixed_phases"]:
         yield (
-            "The timer phases are those of the original: this is that one night, and --seed changes little. "
-            "--set 'phases={}' draws other phases with each --seed."
+            "The timer phases are those of the original: this is that one night, and --seed changes little. `nemesrv "
+            f"compare {document['original']} --set 'phases={{}}' --set-b KEY=VALUE` tests a change with other phases."
         )
     yield f"cost for the clients ({_counted(document)})"
     yield from (f"  {line}" for line in sides_of_replay(document))

@@ -169,7 +169,10 @@ def test_what_is_kept_is_verdicts_junit_and_report(tmp_path: Path, capsys: pytes
     generate.write(tmp_path, events=2_000, seed=1)
     folder = RunFolder(tmp_path)
     scenario = folder.scenario()
-    wrong = Verdict(name="order_kept", verdict=Validity.INVALID, examined=2, violations=1, why="out of order")
+    limit = {"formula": "promise", "row": "less; RocketMQ allows 40 s: t_rm + P"}
+    wrong = Verdict(
+        name="order_kept", verdict=Validity.INVALID, examined=2, violations=1, why="out of order", allowed=limit
+    )
     kept = keep(of_run(folder, scenario), [wrong], Engine.PLAIN)
     document: dict[str, Any] = json.loads(folder.verdicts_file.read_text(encoding="utf-8"))
     assert (document["scenario"], document["verdict"], document["engine"]) == (scenario.name, "INVALID", "plain")
@@ -181,9 +184,10 @@ def test_what_is_kept_is_verdicts_junit_and_report(tmp_path: Path, capsys: pytes
     assert f"1 check, 1 INVALID. Report: {folder.report_file}" in capsys.readouterr().out
     assert "order_kept" in (tmp_path / "summary.md").read_text(encoding="utf-8")
     show(kept, quiet=True)
-    _, rule, _, again, _ = capsys.readouterr().out.splitlines()
+    _, rule, _, again, settings, _ = capsys.readouterr().out.splitlines()
     assert rule == f"Broken rule: {CHECKS['order_kept'].says} (order_kept)."
     assert again.startswith(f"Repeat it: nemesrv run {folder.scenario_file} --seed 1")
+    assert settings.endswith(": --set clients.pollNameServerInterval=30000 (P)")
 
 
 def test_findings_and_examples_have_the_times_of_the_sentences_too(tmp_path: Path) -> None:

@@ -58,13 +58,16 @@ def test_the_gates_step_is_in_its_tutorial() -> None:
 
 def test_the_gate_runs_every_seed_and_then_fails_if_one_was_red(tmp_path: Path) -> None:
     program = tmp_path / "nemesrv"
-    program.write_text('#!/bin/sh\necho "$@"\ncase "$*" in *broker-crash*"--seed 2") exit 1 ;; esac\n')
+    keeps = """mkdir -p runs/x/$$; echo ' "verdict": "VALID",' > runs/x/$$/verdicts.json"""
+    program.write_text(f'#!/bin/sh\necho "$@"\n{keeps}\ncase "$*" in *broker-crash*"--seed 2") exit 1 ;; esac\n')
     program.chmod(0o755)
     shell = ["bash", "-e", "-o", "pipefail", "-c", GATE.steps[-1].shell]
     env = os.environ | {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
-    done = subprocess.run(shell, env=env, capture_output=True, text=True, check=False)
+    done = subprocess.run(shell, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert [line.split()[-1] for line in done.stdout.splitlines()] == [seed for seed in "12345" for _ in range(2)]
+    *ran, tally = done.stdout.splitlines()
+    assert [line.split()[-1] for line in ran] == [seed for seed in "12345" for _ in range(3)]
+    assert tally.split() == ["15", "VALID"]
 
 
 def test_both_services_stop_a_release_by_the_same_commands_and_keep_what_was_run() -> None:
@@ -86,7 +89,9 @@ def test_the_release_gate_passes_with_the_report_extra_alone(tmp_path: Path) -> 
     done = workflows.run(GATE, project, "./nemesrv[report]")
     assert [status for _, status, _ in done] == [0, 0], done
     ran = sorted(file.parent.parent.name for file in project.glob("runs/*/*/report.html"))
-    assert ran == sorted(["broker-crash", "name-server-crash", "name-server-partition"] * 5)  # each with five seeds
+    assert ran == sorted(
+        ["broker-crash", "broker-partition", "name-server-crash", "name-server-partition"] * 5
+    )  # each with five seeds
 
 
 @pytest.mark.nightly

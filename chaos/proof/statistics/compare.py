@@ -1,4 +1,5 @@
-"""`nemesrv compare` says whether two configurations or versions differ in recovery time, availability or staleness.
+"""`nemesrv compare` says whether two configurations or versions differ in recovery time, availability, staleness, or
+the time of a client without a broker.
 
 Each run gives one sample per metric: the median of times, or the mean of shares. Clients of one run are not independent
 samples, because they share the run's timer phases. Each side (A and B) therefore needs at least RUNS_ENOUGH runs. The
@@ -69,7 +70,7 @@ def run_of(
     transitions = seen(rows, from_ms, to_ms, zero_ms=world.timeline_ms).transitions
     cost = cost_of(folder)
     return ComparedRun(
-        samples=samples_of(name or str(folder), rows),
+        samples=samples_of(name or str(folder), rows, cost),
         clients=clients_of(rows, from_ms, to_ms, transitions, {}, cost),
         transitions=transitions,
         cost=cost,
@@ -120,7 +121,14 @@ class Sides:
         of B."""
         was, now = (typical([run.clients for run in side]) for side in self.runs)
         a, b = self.a[0], self.b[0]
-        return beside("B", was, now, (a.transitions, b.transitions), (a.cost, b.cost))
+        differ = [
+            f"{one.name} {_said(one.name, one.mean_b)} instead of {_said(one.name, one.mean_a)}"
+            for one in self.comparisons
+            if one.outcome is ComparisonOutcome.DIFFERS and one.mean_a is not None and one.mean_b is not None
+        ]
+        decided = any(one.outcome is not ComparisonOutcome.CANNOT_TELL for one in self.comparisons)
+        tested = f"by the test: {'; '.join(differ) or 'no metric differs'}" if decided else "no metric was tested"
+        return beside("B", was, now, (a.transitions, b.transitions), (a.cost, b.cost), tested)
 
     def cut_short(self, metric: str) -> list[int]:
         return [sum(run.cut_short.get(metric, 0) for run in side) for side in self.samples]
@@ -222,8 +230,8 @@ def _print_comparisons(console: Console, sides: Sides) -> None:
             "is made. --set 'phases={}' draws other phases with each seed."
         )
     console.print(
-        f"{tested} A recovery ends with a client's first good send or pull at any broker; the table of clients has "
-        "each client's longest time without one broker."
+        f"{tested} A recovery ends with a client's first good send or pull at any broker; the time without a broker "
+        "ends with an answer of the same broker."
     )
     if sides.windows:
         rows = [(one.name, *_cells(one)) for one in sides.windows]

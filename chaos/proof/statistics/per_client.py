@@ -17,7 +17,6 @@ _FAR = 0.1
 CHANGED_MAX = 12
 """Most differing transitions that are listed."""
 _APART_MS = 1_000.0
-_COUNTED = "fewer", "more"
 _MEANING = (
     "without a broker: the longest time in which one broker answered none of the client's sends and pulls; "
     "last failed send: the time from the first fault to it"
@@ -96,9 +95,11 @@ def beside(
     now: Mapping[str, ClientFigures],
     transitions: tuple[Sequence[Transition], Sequence[Transition]],
     costs: tuple[Cost | None, Cost | None],
+    tested: str = "",
 ) -> dict[str, Any]:
     """Return each client's figures and the costs of both runs, and the difference in a sentence. `vary` says which
-    setting was changed."""
+    setting was changed. `tested`: what a test of several runs says; without it the sentence calls nothing better or
+    worse, because two runs do not show what is chance."""
     pairs = matched(*transitions)
     changed = [pair for pair in pairs if pair.apart_ms is None or abs(pair.apart_ms) > _APART_MS]
     changes = {
@@ -118,36 +119,32 @@ def beside(
         "changed": [_changed(pair) for pair in changed],
         "clients": clients,
         "cost": [None if cost is None else cost.sentence for cost in costs],
-        "sentence": _sentence(vary, was, now, changes, costs),
+        "sentence": f"With {vary}, {'. '.join([tested or _figures(was, now, costs), *_moved(changes, tested)])}.",
     }
 
 
-def _sentence(
-    vary: str,
-    was: Mapping[str, ClientFigures],
-    now: Mapping[str, ClientFigures],
-    changes: Mapping[str, int],
-    costs: tuple[Cost | None, Cost | None],
+def _figures(
+    was: Mapping[str, ClientFigures], now: Mapping[str, ClientFigures], costs: tuple[Cost | None, Cost | None]
 ) -> str:
-    better, worse = list[str](), list[str]()
+    parts = list[str]()
 
-    def say(said: str, then: float, since: float, *words: str) -> None:
-        (better if since < then else worse).append(f"{words[since > then]} {said}" if words else said)
+    def say(said: str, then: float, since: float) -> None:
+        parts.append(f"{'more' if since > then else 'fewer'} {said}")
 
     failed = sum(one.failed for one in was.values()), sum(one.failed for one in now.values())
     sends = sum(one.sends for one in was.values()), sum(one.sends for one in now.values())
     if failed[0] != failed[1]:
         was_share, share = (f"{100 * f / n:.1f} %" if n else "none" for f, n in zip(failed, sends, strict=True))
         counts = f"{failed[1]:,} instead of {failed[0]:,}"
-        say(f"failed sends: {counts} ({share} instead of {was_share} of all sends)", *failed, *_COUNTED)
+        say(f"failed sends: {counts} ({share} instead of {was_share} of all sends)", *failed)
     tries = sum(one.failed_tries for one in was.values()), sum(one.failed_tries for one in now.values())
     if tries[0] != tries[1]:
-        say(f"failed tries of sends: {tries[1]:,} instead of {tries[0]:,}", *tries, *_COUNTED)
+        say(f"failed tries of sends: {tries[1]:,} instead of {tries[0]:,}", *tries)
     none = ClientFigures()
     both = [(was.get(client, none), now.get(client, none), client) for client in sorted({*was, *now})]
     gaps = [(one.without_broker_ms, other.without_broker_ms, client) for one, other, client in both]
-    for parts, word in ((better, "shorter"), (worse, "longer")):
-        if of := [gap for gap in gaps if _differ(*gap[:2]) and (gap[1] < gap[0]) == (parts is better)]:
+    for word in ("shorter", "longer"):
+        if of := [gap for gap in gaps if _differ(*gap[:2]) and (gap[1] < gap[0]) == (word == "shorter")]:
             then, since, client = max(of, key=lambda gap: max(gap[:2]))
             who = f"{client} is" if len(of) == 1 else f"{len(of)} clients are"
             most = "" if len(of) == 1 else f", {client} the longest"
@@ -159,18 +156,20 @@ def _sentence(
             after = f"no send fails after the fault; without the change the last failed {_s(last[0])} after it"
         elif not last[0]:
             after = f"the last failed send is {_s(last[1])} after the fault; without the change none failed after it"
-        say(after, last[0], last[1])
+        parts.append(after)
     waited = [cost.messages["waited"] for cost in costs if cost is not None]
     if len(waited) == 2 and abs(waited[1] - waited[0]) > _FAR * max(waited):
         late = f"messages arrived more than {LEAST_MS / 1000:g} s after their send"
-        say(f"{late}: {waited[1]:,} instead of {waited[0]:,}", waited[0], waited[1], *_COUNTED)
-    parts = [f"{name}: {'; '.join(of)}" for name, of in (("Better", better), ("Worse", worse)) if of]
-    if any(changes[name] for name in ("gone", "moved", "new")):
-        told = [f"{changes['gone']} would not have happened"] if changes["gone"] else []
-        told += [f"{changes['moved']} would have happened at another time"] if changes["moved"] else []
-        told += [f"{changes['new']} more would have happened"] if changes["new"] else []
-        parts.append(singular(f"Of {changes['was']} transitions {', '.join(told)}"))
-    return f"With {vary}: {'. '.join(parts) or 'nothing would have been different'}."
+        say(f"{late}: {waited[1]:,} instead of {waited[0]:,}", *waited)
+    return f"in one run: {'; '.join(parts) or 'the clients fare the same'}"
+
+
+def _moved(changes: Mapping[str, int], tested: str) -> list[str]:
+    told = [f"{changes['gone']} would not have happened"] if changes["gone"] else []
+    told += [f"{changes['moved']} would have happened at another time"] if changes["moved"] else []
+    told += [f"{changes['new']} more would have happened"] if changes["new"] else []
+    of = f"Of {changes['was']} transitions{' in the first run' if tested else ''}"
+    return [singular(f"{of} {', '.join(told) or 'all would have happened, at the same times'}")]
 
 
 def _differ(then_ms: float, since_ms: float) -> bool:

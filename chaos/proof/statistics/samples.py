@@ -8,6 +8,9 @@ that it only shows.
     staleness       per NameServer or client, broker and change (the broker came or went; a NameServer process began
                     with an empty table): until the observer's route of the topic said so. 0 when it already did. A
                     route that never became right counts until the end of the run, as cut short
+    longest time without a broker
+                    of all clients, the longest time in which one broker answered none of a client's sends and pulls
+                    (reports/cost.py); 0 if no client was without a broker
 
 Times that are shown, but not tested.
 
@@ -41,6 +44,7 @@ from ...oracle.link import Cause, link_causes, process_causes
 from ...oracle.reach import moments
 from ...oracle.recorded import Life
 from ...oracle.world import ENVIRONMENT_EVENTS, World
+from ...reports.cost import Cost
 from ...topology import broker_name
 
 EVENTS = (
@@ -57,10 +61,12 @@ EVENTS = (
 
 SHARES = ("availability, send", "availability, pull")
 """Of 1; the other metrics are times in milliseconds."""
+WITHOUT = "longest time without a broker"
 METRICS = (
     *("recovery time, send", "recovery time, pull"),
     *SHARES,
     *("staleness, NameServers", "staleness, clients"),
+    WITHOUT,
 )
 
 
@@ -93,7 +99,7 @@ class RouteChange(NamedTuple):
     until_ms: float
 
 
-def samples_of(run: str, rows: Sequence[Mapping[str, Any]]) -> RunSamples:
+def samples_of(run: str, rows: Sequence[Mapping[str, Any]], cost: Cost | None = None) -> RunSamples:
     world = World.of_rows(rows)
     found = moments(world)
     history, _ = in_memory(to_table([dict(row) for row in rows if row["event"] in EVENTS]))
@@ -121,6 +127,9 @@ def samples_of(run: str, rows: Sequence[Mapping[str, Any]]) -> RunSamples:
         cut_short[metric] += not done
         if done and stale_ms:
             moved[f"{'return' if change.present else 'drop'}, {kind}"].append(stale_ms)
+    if cost is not None:
+        samples[WITHOUT].append(cost.longest_without_broker_ms)
+        cut_short[WITHOUT] = sum(not gap.came_back for gap in cost.without_broker[:1])
     timers = world.timers
     return RunSamples(
         run=run,

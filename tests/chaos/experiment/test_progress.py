@@ -40,7 +40,7 @@ def test_a_pipe_gets_a_line_a_phase_with_the_seconds_left() -> None:
     assert told(io.StringIO()).splitlines() == [
         "smoke (seed 7): starting 5 nodes",
         "smoke (seed 7): steady, about 20 s left",
-        "smoke (seed 7): judging, 45 s so far (expected: about 40 s)",
+        "smoke (seed 7): judging, 45 s so far (expected: about 40 s on an idle machine)",
     ]
 
 
@@ -60,7 +60,7 @@ def test_a_pipe_is_never_silent_for_more_than_ten_seconds_and_never_told_the_sam
     assert max(after - at for at, after in pairwise(said_at_s)) <= 10
     assert len(set(lines)) == len(lines) >= 19
     assert lines[1] == "smoke: starting, about 30 s left"
-    assert lines[-1] == "smoke: starting, 190 s so far (expected: about 40 s)"
+    assert lines[-1] == "smoke: starting, 190 s so far (expected: about 40 s on an idle machine)"
 
 
 def test_a_phase_that_takes_longer_than_expected_is_told_with_its_own_time_and_the_runs() -> None:
@@ -72,8 +72,8 @@ def test_a_phase_that_takes_longer_than_expected_is_told_with_its_own_time_and_t
         progress.beat()
     progress.clear()
     assert out.getvalue().splitlines()[2:] == [
-        "smoke: judging for 10 s, 48 s so far (expected: about 40 s)",
-        "smoke: judging for 20 s, 58 s so far (expected: about 40 s)",
+        "smoke: judging for 10 s, 48 s so far (expected: about 40 s on an idle machine)",
+        "smoke: judging for 20 s, 58 s so far (expected: about 40 s on an idle machine)",
     ]
 
 
@@ -86,6 +86,23 @@ def test_patient_work_says_nothing_in_a_pipe_before_it_lasts() -> None:
     progress.beat()
     progress.clear()
     assert out.getvalue() == "check x: judging, about 29 s left\n"
+
+
+def test_the_parts_that_are_done_tell_how_long_the_others_take() -> None:
+    clock, out = Clock(), io.StringIO()
+    progress = Progress("compare", 0.0, out=out, now_s=clock)
+    for clock.now_s, done in ((0.0, 0), (20.0, 1), (30.0, 2), (70.0, 3)):
+        progress.part(done, 4)
+    clock.now_s = 95.0
+    progress.beat()
+    progress.clear()
+    assert out.getvalue().splitlines() == [
+        "compare: 0 of 4 runs",
+        "compare: 1 of 4 runs, about 60 s left",
+        "compare: 2 of 4 runs, about 30 s left",
+        "compare: 3 of 4 runs, about 23 s left",
+        "compare: 3 of 4 runs for 25 s, 95 s so far (expected: about 93 s)",
+    ]
 
 
 def test_it_beats_by_itself_and_says_nothing_after_its_end() -> None:

@@ -1,6 +1,8 @@
 """A few planted defects, run on the virtual clock and judged by every check; the whole table is `make selftest`."""
 
 import json
+import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import said
 from tests.chaos.checks.consistency import contradictions
 from tests.chaos.parts import verdicts_in_parts
+from tests.chaos.programs import NEMESRV
 
 FEW = ("broker-answers-oneway", "name-server-expires-the-living")
 """In one scenario, the shortest."""
@@ -35,6 +38,26 @@ def test_planted_defects_are_killed_and_their_clean_twin_is_clean(
         assert (verdict["defect"], verdict["verdict"] == "INVALID") == (each["defect"], each["defect"] is not None)
         assert {check["name"] for check in verdict["checks"]} | verdict["left_out"].keys() == {*CHECK_NAMES}
     assert not Path("runs/latest").exists()
+
+
+def test_after_ctrl_c_the_table_has_the_runs_that_were_judged(tmp_path: Path) -> None:
+    words = ["--clock", "virtual", "--processes", "1", "-v", "--seeds", "1..9", "--only", FEW[0], "--out", "kept"]
+    with subprocess.Popen(
+        [*NEMESRV, "selftest", *words],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # a background job ignores it
+    ) as command:
+        assert command.stdout is not None
+        assert command.stderr is not None
+        assert "smoke, none (clean twin), seed 1: clean\n" in command.stderr
+        command.send_signal(signal.SIGINT)
+        said = command.stdout.read()
+    assert command.returncode == 130
+    assert "of 18 runs: 0 of 0 defects found, 1 of 1 twins clean" in " ".join(said.split())
+    assert (tmp_path / "kept" / "smoke-clean-1" / "verdicts.json").is_file()
 
 
 def test_a_twin_is_clean_only_where_every_check_judged_it() -> None:

@@ -378,7 +378,7 @@ def test_what_it_cost_stands_behind_the_clients() -> None:
     about = {"timeline": [{"at_s": 20, **CUT_LINK}], "checks": ["routes_are_true"], "defect": "producer-has-one-try"}
     planted = parse({"name": "x", **about}, file="x.yaml")
     told = answers([TRUE, USED], planted, "x", cost=cost).lines()[-1]
-    assert told.startswith("Cost: of the faults and the planted defect together: consumer-0 was without ")
+    assert told.startswith("Cost: of the faults and the planted defect ")
     failed = {"sends": {"ok": 34, "failed": 5, "unanswered": 1}, "failed_of": {"producer-0": 4, "producer-1": 2}}
     known = replace(cost, without_broker=(replace(gap, because="broker-a was killed"),), **failed)
     of_guilty = Verdict(

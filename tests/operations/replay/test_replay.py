@@ -101,7 +101,7 @@ def test_the_command_says_how_alike_they_are_and_its_exit_status_whether_it_happ
     assert "in the same order" in done.output
     assert f"`nemesrv run {folder / 'scenario.yaml'}` repeats the run exactly" in done.output
     assert f"scenario: {out / 'scenario.yaml'}" in done.output
-    assert "--set 'phases={}' draws other phases with each --seed." in done.output
+    assert f"`nemesrv compare {folder} --set 'phases={{}}' --set-b KEY=VALUE` tests a change" in done.output
     assert f"`nemesrv check {out}` says whether this replay lost messages" in done.output
     assert json.loads((out / "replay.json").read_text(encoding="utf-8"))["similarity"] > 0.99
     other = ["replay", str(folder), "--out", str(tmp_path / "other"), "-q", "--set", "timeline.1.nodes=[broker-b]"]
@@ -123,7 +123,7 @@ def test_what_a_fix_would_have_changed_is_said_client_by_client(folder: Path, tm
     varied = ["--vary", "timeline.1.nodes=[broker-b] timeline.2.nodes=[broker-b]", "--vary", "settle_s=50"]
     done = CliRunner().invoke(cli, ["replay", str(folder), "--out", str(out), "-q", *varied])
     assert done.exit_code == 0, done.output
-    assert "With settle_s=50: nothing would have been different." in done.output
+    assert "With settle_s=50, in one run: the clients fare the same." in done.output
     first, second = json.loads((out / "replay.json").read_text(encoding="utf-8"))["variants"]
     assert first["happens"] == "in part" or first["happens"] == "not"
     assert "would not have happened" in first["sentence"]

@@ -77,7 +77,10 @@ def test_a_broken_promise_says_what_rocketmq_allows() -> None:
     verdict = builder.at(200).fault(*KILL, end=True).restarted("broker-a").end(240).judged(CHECK)
     cause = cause_of([verdict])
     assert cause is not None
-    assert cause.guarantee == "brokers_left_within_s: 20, promised by the scenario; RocketMQ allows 30 s"
+    assert (
+        cause.guarantee
+        == "brokers_left_within_s: 20, promised by the scenario; RocketMQ allows 30 s: (RTT + event thread) + P"
+    )
 
 
 def test_it_is_the_last_use_that_is_told_however_near_to_the_end_of_the_absence() -> None:

@@ -180,4 +180,9 @@ def test_the_table_of_many_seeds_names_the_weakest_and_what_it_missed() -> None:
     print_outcomes(console, outcomes)
     said = console.export_text()
     assert "SURVIVED, seed 2: routes_are_true is silent, duplicates says INVALID (runs/2)" in " ".join(said.split())
+    assert [one.line.partition(", seed ")[2] for one in outcomes[2:5]] == [
+        "3: clean",
+        "1: found by routes_are_true",
+        "2: SURVIVED, routes_are_true is silent, duplicates says INVALID (runs/2)",
+    ]
     assert "weakest of 3 seeds is 2: 0 of 1 defects found, 1 of 1 twins clean" in said

@@ -26,6 +26,8 @@ HISTORY = [
 
 
 UNKNOWN = None, None
+NOTHING_MOVED = "Of 0 transitions all would have happened, at the same times."
+SAME_TWO = NOTHING_MOVED.replace("0", "2")
 
 
 def costing(took_s: float, waited: int) -> Cost:
@@ -52,25 +54,25 @@ def test_a_variant_that_makes_fewer_messages_wait_is_not_called_the_same() -> No
     was, now = (clients_of(HISTORY, 10_000, 35_000, (), {}, cost) for cost in (costing(61, 126), costing(31, 71)))
     said = beside("x=1", was, now, ([], []), (costing(61, 126), costing(31, 71)))
     assert said["sentence"] == (
-        "With x=1: Better: consumer-0 is without a broker for a shorter time: 31.0 s instead of 61.0 s; "
-        "fewer messages arrived more than 5 s after their send: 71 instead of 126."
+        "With x=1, in one run: consumer-0 is without a broker for a shorter time: 31.0 s instead of 61.0 s; "
+        f"fewer messages arrived more than 5 s after their send: 71 instead of 126. {NOTHING_MOVED}"
     )
     assert said["cost"][1] == costing(31, 71).sentence
     _, told = (line.split() for line in client_lines([said]) if "consumer-0" in line)
     assert told[7:11] == ["61.0", "s", "->", "31.0"]
     same = beside("x=1", was, was, ([], []), (costing(61, 126), costing(61, 126)))["sentence"]
-    assert same == "With x=1: nothing would have been different."
+    assert same == f"With x=1, in one run: the clients fare the same. {NOTHING_MOVED}"
 
 
-def test_what_is_better_and_what_is_worse_are_both_told_also_by_less_than_a_tenth_of_a_long_time() -> None:
+def test_shorter_and_longer_times_are_both_told_also_by_less_than_a_tenth_of_a_long_time() -> None:
     was, now = (
         {f"consumer-{number}": ClientFigures(without_broker_ms=1_000 * took_s) for number, took_s in enumerate(of)}
         for of in ([236, 106, 0, 0], [220, 67, 9, 0.9])
     )
     assert beside("x=1", was, now, ([], []), (costing(61, 181), costing(61, 209)))["sentence"] == (
-        "With x=1: Better: 2 clients are without a broker for a shorter time, consumer-0 the longest: 220.0 s instead "
-        "of 236.0 s. Worse: consumer-2 is without a broker for a longer time: 9.0 s instead of 0.0 s; more messages "
-        "arrived more than 5 s after their send: 209 instead of 181."
+        "With x=1, in one run: 2 clients are without a broker for a shorter time, consumer-0 the longest: 220.0 s "
+        "instead of 236.0 s; consumer-2 is without a broker for a longer time: 9.0 s instead of 0.0 s; more messages "
+        f"arrived more than 5 s after their send: 209 instead of 181. {NOTHING_MOVED}"
     )
 
 
@@ -81,30 +83,35 @@ def test_a_sentence_says_what_differs_and_nothing_else() -> None:
     same = [lost, came], [lost, came]
     said = beside("x=1", was, now, same, UNKNOWN)["sentence"]
     assert said == (
-        "With x=1: Better: fewer failed sends: 1 instead of 40 (1.0 % instead of 40.0 % of all sends); "
-        "the last failed send is 3.0 s instead of 120.0 s after the fault."
+        "With x=1, in one run: fewer failed sends: 1 instead of 40 (1.0 % instead of 40.0 % of all sends); "
+        f"the last failed send is 3.0 s instead of 120.0 s after the fault. {SAME_TWO}"
     )
-    assert beside("x=1", was, was, same, UNKNOWN)["sentence"] == "With x=1: nothing would have been different."
+    told = beside("x=1", was, was, same, UNKNOWN)["sentence"]
+    assert told == f"With x=1, in one run: the clients fare the same. {SAME_TWO}"
     healed = {"producer-0": ClientFigures(sends=100, recovered_ms=0)}
     gone, back = (beside("x=1", *of, same, UNKNOWN) for of in ((was, healed), (healed, was)))
-    ends = "no send fails after the fault; without the change the last failed 120.0 s after it."
-    assert gone["sentence"].endswith(ends)
-    begins = "the last failed send is 120.0 s after the fault; without the change none failed after it."
-    assert back["sentence"].endswith(begins)
+    ends = "no send fails after the fault; without the change the last failed 120.0 s after it. "
+    assert gone["sentence"].endswith(ends + SAME_TWO)
+    begins = "the last failed send is 120.0 s after the fault; without the change none failed after it. "
+    assert back["sentence"].endswith(begins + SAME_TWO)
     assert "120.0 s -> none" in "\n".join(client_lines([gone]))
     other = [lost, came], [came._replace(at_ms=3000.0), lost._replace(how="closed")]
     said = beside("x=1", was, was, other, UNKNOWN)["sentence"]
     told = "1 would not have happened, 1 would have happened at another time, 1 more would have happened"
-    assert said == f"With x=1: Of 2 transitions {told}."
+    assert said == f"With x=1, in one run: the clients fare the same. Of 2 transitions {told}."
+    by_test = beside("B", was, was, other, UNKNOWN, "by the test: no metric differs")["sentence"]
+    assert by_test == f"With B, by the test: no metric differs. Of 2 transitions in the first run {told}."
     assert set(beside("x=1", was, was, other, UNKNOWN)["changed"]) == {
         "ns-0 lost broker-a (silent), at 0.0 s: only without the change",
         "ns-0 has broker-a: at 3.0 s instead of 0.0 s",
         "ns-0 lost broker-a (closed), at 0.0 s: only with the change",
     }
-    assert "With x=1: Worse: more failed sends: 40 instead of 1" in beside("x=1", now, was, same, UNKNOWN)["sentence"]
+    assert "more failed sends: 40 instead of 1" in beside("x=1", now, was, same, UNKNOWN)["sentence"]
     saved = {"producer-0": replace(was["producer-0"], failed_tries=9)}
-    told = "With x=1: Better: fewer failed tries of sends: 0 instead of 9."
-    assert beside("x=1", saved, was, same, UNKNOWN)["sentence"] == told
+    assert (
+        "in one run: fewer failed tries of sends: 0 instead of 9."
+        in beside("x=1", saved, was, same, UNKNOWN)["sentence"]
+    )
 
 
 def test_of_several_runs_a_client_has_the_median_of_each_number() -> None:
