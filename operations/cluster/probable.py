@@ -136,7 +136,7 @@ def probable(
     is_said = any(one.weight >= BY_WORDS for one in told)
     if spoken := [] if is_said else in_words(texts.in_words):
         told = [*(one for one in told if one.cause != NOTHING), *spoken]
-    if not found.found and not told and not texts.unread and texts.lines >= CALM_LINES:
+    if not found.found and not told and not texts.unread and texts.lines - texts.frames >= CALM_LINES:
         told.append(_well(BY_WORDS))
     for one in told:
         weighed[one.cause] = _joined(weighed[one.cause], one) if one.cause in weighed else one

@@ -126,6 +126,8 @@ class Texts:
     """What other lines of trouble speak of, of the first `IN_WORDS` of each part."""
     looked: int = 0
     """The number of these lines, whatever they speak of."""
+    frames: int = 0
+    """The number of lines that are frames of stacks."""
     unread: int = 0
     """The number of the lines of trouble of which nobody knows what they speak of."""
 
@@ -145,6 +147,7 @@ class Texts:
         self.lines += other.lines
         self.looked += other.looked
         self.unread += other.unread
+        self.frames += other.frames
         self.troubled += other.troubled
         self.fails += other.fails
         self.are_rocketmqs |= other.are_rocketmqs
@@ -212,6 +215,7 @@ class Hearing:
             texts.are_rocketmqs or _NAMES_IT.search(block) is not None or any(map(_is_rocketmqs, first[:_STAMP_LINES]))
         )
         texts.troubled += sum(heard.count(word) for word in _TROUBLE)
+        texts.frames += block.count(b"\tat ") + block.count(b"   at ")
         texts.fails += len(_FAILS.findall(heard)) if b"Exception" in heard else 0
         if is_said:
             lines = block.split(b"\n")

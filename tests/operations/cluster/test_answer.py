@@ -141,7 +141,6 @@ STILL_MISSED = {
     "removal-interrupted-ttl",
     "trace-id-missing-skywalking",
     "reset-at-a-name-server-docker",
-    "reset-of-a-broadcast-group-done",
 }
 """What no rule answers yet."""
 
@@ -443,13 +442,20 @@ POSTED = {
     "WARN of nobody knows what": (f"{AT.format(1)}WARN main - not ok for rocketmq\n" * 3, "unknown", 3),
     "client of Rust": (
         '{"msg":"receive command: Settings { max_attempts: 17, invisible: exceeds, error: None }","level":"DEBG"}\n' * 3
-        + '{"msg":"send heartbeat to server success, peer=localhost:8081","level":"DEBG","component":"client"}\n',
+        + '{"msg":"send heartbeat to server success, peer=rocketmq:8081","level":"DEBG","component":"client"}\n',
         "nothing",
         0,
     ),
     "heap larger than itself": (
         "Initial heap size set to a larger value than the maximum heap size",
         "setting-not-allowed",
+        3,
+    ),
+    "frames only": ("   at Org.Apache.Rocketmq.Client.FetchTopicRoute0(String topic)\n" * 6, "unknown", 3),
+    "nobody of the group is connected": (
+        'level=warning underlayError="unknown Response Code: 24, remark: the consumer\'s group info not '
+        'exist"\n',
+        "consumer-not-online",
         3,
     ),
     "cannot sign": (
