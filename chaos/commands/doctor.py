@@ -52,7 +52,8 @@ def doctor(
     nemesrv doctor -                  read from standard input
 
     Exit status: 0 nothing is wrong, 1 a cause is certain, 3 something is wrong but no cause is certain, 4 no NameServer
-    answers. For LOGS, 0 means that no look-up of a route failed, and nothing is wrong at the end of the logs.
+    answers. For LOGS, 0 means that no look-up of a route failed, and nothing is wrong at the end of the logs; 3 is
+    also the answer Unknown.
     """
     if name_servers is not None:
         if not name_servers:

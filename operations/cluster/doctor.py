@@ -33,7 +33,7 @@ from .answer_causes import is_routed_everywhere
 from .causes import NoRouteCause, numbered_lines
 from .log_causes import causes_in
 from .logged import LOOK_UPS, Failure, Logged, logged
-from .probable import Answer, is_told, probable
+from .probable import UNKNOWN, Answer, is_well, probable
 from .server_answers import NameServerAnswer, Questions, ServerAnswers
 
 HEALTHY, CERTAIN, LIKELY = 0, 1, 3
@@ -140,7 +140,7 @@ class Diagnosis:
 
     @property
     def status(self) -> int:
-        told = is_told(self.answer)
+        told = not is_well(self.answer) and (self.topic is None or self.answer.name != UNKNOWN)
         if any(cause.certain for cause in self.causes) or (told and self.answer.certainty == "certain"):
             return CERTAIN
         return LIKELY if self.causes or self.unknown or told or self.unread else HEALTHY
@@ -241,7 +241,7 @@ def diagnosed(
     servers = {file for source in found.found if source.kind != CLIENT for file in source.files}
     notes = [*not_quoted(notes, _quoted(answer)), *(note for note in found.notes if note not in found.apart)]
     quotes_client = not _quoted(answer) <= servers
-    if not lines and not is_told(answer):  # a stack trace, an excerpt without times
+    if not lines and answer.name == UNKNOWN:  # a stack trace, an excerpt without times
         unknown = ["what happened: no line tells of a registration, a connection or a route"]
     unread = _unread_clients(files, {line.file for line in lines} | {one.file for one in texts.said}) if lines else []
     answer = dataclasses.replace(answer, is_over=answer.is_over and not unread)

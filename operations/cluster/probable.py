@@ -17,7 +17,6 @@ from typing import Any
 
 from ...chaos.reports.imported import capital, other_forms, times_of_day
 from ..inferring.conditions import (
-    LIKELY,
     WORDS_AT_MOST,
     Condition,
     clock_set_back,
@@ -25,9 +24,10 @@ from ..inferring.conditions import (
     dropped,
     in_words,
     no_broker,
+    not_belied,
     shared,
 )
-from ..inferring.said import BY_WORDS, CAUSES, Said, Texts
+from ..inferring.said import BY_WORDS, CAUSES, Texts
 from ..inferring.suffering import Suffered
 from ..inferring.telling import Episode
 from ..inferring.words import TROUBLED
@@ -100,7 +100,11 @@ class Answer:
         if self.is_over and self.name not in (UNKNOWN, NOTHING):
             told.append("   It was over when the logs ended. No client's log that reaches it tells of trouble by it.")
         told += [f"   {form}" for form in self.forms]
-        others = [f"{one.cause} ({one.score:.2f})" for one in self.others if one.score >= 0.05]
+        others = [
+            f"{one.cause} ({one.score:.2f})"
+            for one in self.others
+            if one.score >= 0.05 and one.sentence not in self.sentence
+        ]
         return [*told, *([f"   or: {', '.join(others)}"] if others else [])]
 
     def _placed(self, where: str) -> str:
@@ -118,7 +122,7 @@ def probable(
 ) -> Answer:
     weighed: dict[str, Condition] = {}
     faults = _most_of(_of_episodes(found, episodes, failures, suffering))
-    told = conditions(_not_belied(texts.said, found), texts.times)
+    told = conditions(not_belied(texts.said, found), texts.times)
     if texts.fails and not (failures and all(one.is_over for one in failures)):
         told = [one for one in told if one.cause != NOTHING]
     failures = [one for one in failures if not one.is_over]
@@ -132,7 +136,7 @@ def probable(
     is_said = any(one.weight >= BY_WORDS for one in told)
     if spoken := [] if is_said else in_words(texts.in_words):
         told = [*(one for one in told if one.cause != NOTHING), *spoken]
-    if not found.found and not told and not texts.looked and texts.lines >= CALM_LINES:
+    if not found.found and not told and not texts.unread and texts.lines - texts.frames >= CALM_LINES:
         told.append(_well(BY_WORDS))
     for one in told:
         weighed[one.cause] = _joined(weighed[one.cause], one) if one.cause in weighed else one
@@ -202,6 +206,10 @@ def _of_episodes(
         if stopped and all(found.nodes.roles.get(node) in _CLIENTS for node in stopped):
             continue  # a program that ends has nothing to do with the cluster
         name, remedy = FAULTS.get(one.fault, (one.fault.replace("_", "-"), ""))
+        if episode.is_unmet:
+            is_server = {found.nodes.roles.get(node) for node in one.timeline[0]["nodes"]} == {"name_server"}
+            name = "name-server-not-reached" if is_server else "broker-address-not-reached"
+            remedy = CAUSES[name].remedy
         is_near = not failures or _is_before(found, episode, [(one.first.ms, one.last.ms) for one in failures])
         weight = episode.weight - (0.0 if is_near else ELSEWHERE)
         lines = [(f"{said['file']}:{said['line']}", "") for said in one.speaks_for if "file" in said]
@@ -213,19 +221,6 @@ def _of_episodes(
         says = episode.score if is_near else 0.0
         forms = tuple(f"or {form}" for _, form in other_forms(episode.to_json()))
         yield Condition(name, weight, 1, sentence, remedy, told, is_over=is_over, of_fault=says, forms=forms)
-
-
-def _not_belied(said: Sequence[Said], found: Reconstructed) -> list[Said]:
-    """Return the causes without those of another cluster's logs, and without "no NameServer named at boot" of brokers
-    that fetch their list and do register."""
-    registers = {
-        file
-        for source in found.found
-        if any(line.event in ("registered", "name_servers_fetched", "name_servers_set") for line in source.lines)
-        for file in source.files
-    }
-    said = [one for one in said if one.file not in found.left_out]
-    return [one for one in said if one.cause != "no-name-server-given" or one.file not in registers]
 
 
 def _is_before(found: Reconstructed, episode: Episode, trouble: Iterable[tuple[float, float]]) -> bool:
@@ -240,7 +235,7 @@ def _nothing(found: Reconstructed, texts: Texts, others: Iterable[Condition], fa
     lines = sum(len(source.lines) for source in found.found)
     events = (("registered" if one.kind == BROKER else "broker_registered", one.lines) for one in found.found)
     well = sum(line.event == event for event, of in events for line in of)
-    weight = 3.5 + min(2.0, 0.5 * math.log1p(well)) if lines >= 3 else 2.0 if texts.looked or texts.said else 2.3
+    weight = 3.5 + min(2.0, 0.5 * math.log1p(well)) if lines >= 3 else 2.0 if texts.unread or texts.said else 2.3
     weight -= 4.0 if failures else 0.0
     weight -= 1.5 if texts.troubled >= TROUBLED_SHARE * max(texts.lines, 10) else 0.0
     weight -= BESIDE_TROUBLE if any(one.weight >= KNOWN_WEIGHT for one in others) else 0.0
@@ -264,18 +259,20 @@ def _unknown(ranked: Sequence[Condition], found: Reconstructed) -> Answer:
     lean = ""
     if first is not None and first.cause != NOTHING:
         lean = f" The most these lines suggest ({first.score:.2f}): {first.sentence}"
+    several = sum(one.share >= 0.1 for one in ranked) > 1
+    few = "speak of several causes and do not decide" if several else "are too few to tell the cause"
     return Answer(
         name=UNKNOWN,
         certainty="unsure",
         score=1.0 - (ranked[0].score if ranked else 0.0),
         share=ranked[0].share if ranked else 0.0,
-        sentence=f"Unknown: these lines are too few to tell the cause.{lean}",
+        sentence=f"Unknown: these lines {few}.{lean}",
         then=f"Bring {bring}, of the time from ten minutes before.",
         lines=first.lines if first is not None else (),
         others=ranked,
     )
 
 
-def is_told(answer: Answer) -> bool:
-    """Whether the answer names a likely cause of a problem that is not over."""
-    return not answer.is_over and answer.name not in (UNKNOWN, NOTHING) and answer.score >= LIKELY
+def is_well(answer: Answer) -> bool:
+    """Whether the answer is that nothing is wrong, or not any more."""
+    return answer.is_over or answer.name == NOTHING

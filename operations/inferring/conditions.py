@@ -70,6 +70,26 @@ def conditions(said: Iterable[Said], times: Mapping[str, int] | None = None) -> 
     return found
 
 
+def not_belied(said: Iterable[Said], found: Reconstructed) -> list[Said]:
+    """Return the causes without those of another cluster's logs, and without what other lines disprove: "no NameServer
+    named at boot" of brokers that fetch their list and do register, and "no such topic", which a broker logs before it
+    creates the topic."""
+    registers = set[str]()
+    created = set[str]()
+    for source in found.found:
+        if any(line.event in ("registered", "name_servers_fetched", "name_servers_set") for line in source.lines):
+            registers |= {*source.files}
+        configs = (line.fields.get("config", "") for line in source.lines if line.event == "topic_created")
+        created |= {name[1] for config in configs if (name := re.search(r"topicName=([^,\]]+)", config))}
+    return [
+        one
+        for one in said
+        if one.file not in found.left_out
+        and not (one.cause == "no-name-server-given" and one.file in registers)
+        and not (one.cause == "topic-is-nowhere" and created & {*re.findall(r"[\w%-]+", one.text)})
+    ]
+
+
 def in_words(said: Iterable[Said]) -> list[Condition]:
     """Return the causes that the words of error lines suggest. The cause nearest to a root cause weighs most. If any
     line mentions RocketMQ, other programs' lines about unreachable peers are ignored."""
@@ -97,7 +117,9 @@ def _condition(cause: str, lines: Sequence[Said]) -> Condition:
     protocols = CAUSES[cause].protocols
     details = Counter(one.detail for one in lines if one.detail and one.detail != "null")
     detail = details.most_common(1)[0][0] if details else ""
+    is_stated = best[0].weight > BY_WORDS
     words = {
+        "calls": "requests" if all(_IS_REQUEST.search(one.text) for one in lines) else "connections",
         "address": detail or _unnamed(cause, is_null=any(one.detail == "null" for one in lines)),
         "used": f" ({float(detail):.0%} in use)" if cause == "disk-full" and detail else "",
         "said": f" ({protocols[detail]})" if detail in protocols else "",
@@ -106,8 +128,13 @@ def _condition(cause: str, lines: Sequence[Said]) -> Condition:
         "seconds": detail,
     }
     sentence, remedy, *_ = CAUSES[cause]
+    remedy = " ".join(filter(None, [remedy, CAUSES[cause].once_stated if is_stated else ""]))
     times = len({one.where for one in lines})
     return Condition(cause, weight, times, sentence.format(**words), remedy, _strongest(best))
+
+
+_IS_REQUEST = re.compile(r"send request to |call timeout")
+"""A request failed on a connection, or before there was one."""
 
 
 def _unnamed(cause: str, *, is_null: bool) -> str:
@@ -175,22 +202,27 @@ def no_broker(found: Reconstructed, texts: Texts) -> Iterator[Condition]:
 
 
 def dropped(found: Reconstructed) -> Iterator[Condition]:
-    """Return a cause for each broker that a NameServer dropped, though it had not unregistered, and that did not come
-    back."""
-    last = {
-        (row["node"], row["broker_name"]): row
-        for row in found.rows
-        if row["event"] in ("registration", "broker_dropped") and row.get("broker_name")
-    }
-    for (server, broker), row in last.items():
-        value = row.get("value") or {}
-        if row["event"] == "broker_dropped" and value.get("reason") != "unregistered" and "file" in value:
-            remedy = CAUSES["broker-is-not-registered"].remedy
-            said = f"{server} dropped {broker} ({row['address']}), which did not leave, and it did not come back there."
-            where = f"{value['file']}:{value['line']}"
-            yield Condition("broker-is-not-registered", DROPPED, 1, said, remedy, [(where, "")])
+    """Return a cause for each broker that a NameServer dropped, though it had not unregistered. It is over if the
+    broker came back."""
+    by_broker = grouped(((row["node"], row.get("broker_name")), row) for row in found.rows if row["event"] in _COMES)
+    for (server, broker), rows in by_broker.items():
+        drops = [row for row in rows if (value := row.get("value") or {}).get("reason") != "unregistered"
+                 and row["event"] == "broker_dropped" and "file" in value]  # fmt: skip
+        if not broker or not drops:
+            continue
+        last, times = drops[-1], "" if len(drops) == 1 else f" {len(drops)} times"
+        back_ms = next((row["time_ms"] for row in rows[rows.index(last) :] if row["event"] == "registration"), None)
+        after = "it did not come back there"
+        if back_ms is not None:
+            after = f"it was back {(back_ms - last['time_ms']) / 1000:.0f} s later"
+        who = f"{broker} ({last['address']}){times} ({last['value']['reason']})"
+        said = f"{server} dropped {who}, which did not leave, and {after}."
+        lines = [(f"{row['value']['file']}:{row['value']['line']}", "") for row in drops[-LINES:]]
+        remedy = CAUSES["broker-is-not-registered"].remedy
+        yield Condition("broker-is-not-registered", DROPPED, 1, said, remedy, lines, is_over=back_ms is not None)
 
 
+_COMES = ("registration", "broker_dropped")
 DROPPED = 4.0
 SET_BACK_MS, STEPS, AROUND = 60_000.0, 2, 6
 """Least step back, most steps per log, and lines around a step; otherwise the log was pasted together."""
@@ -225,7 +257,8 @@ def _span(ms: float) -> str:
 def episodes_said(found: Reconstructed, texts: Texts, faults: Sequence[Episode]) -> list[Episode]:
     """Return the likely causes that log lines state, as episodes. An episode begins with the first line that states the
     cause, and names the fault from which the cause follows."""
-    said = [one for one in conditions(texts.said, texts.times) if not CAUSES[one.cause].is_seen_otherwise]
+    told = conditions(not_belied(texts.said, found), texts.times)
+    said = [one for one in told if not CAUSES[one.cause].is_seen_otherwise]
     told = shared([*said, *no_broker(found, texts)])
     return [_episode(found, texts, one, faults) for one in told if one.cause != "nothing" and one.share >= LIKELY]
 

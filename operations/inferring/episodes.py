@@ -12,9 +12,10 @@ import math
 from collections.abc import Iterable, Sequence
 
 from ...chaos.oracle.timers import Timers
+from ...chaos.reports.text import all_of
 from ..logs_to_rows.signs import Kind, Row, Seen, Sign
 from .acts import acts_in
-from .candidates import Candidate, candidates_for, hosts_of, normal, of_nodes, together
+from .candidates import ENDS_PROCESS, Candidate, candidates_for, hosts_of, normal, of_nodes, together
 from .explains import Fit, fits, with_signs_of
 from .joining import joined, shapes_of, unions, variants
 from .standing import timers_after
@@ -145,9 +146,26 @@ def _told(
     if hypotheses[0].fault == "pause" and ranked[0].end is not None:
         after = timers_after(seen, ranked[0].candidate.nodes, ranked[0].end.from_ms)
         hypotheses[0].speaks_for += [{"says": says} for says in after]
-    return Episode(
-        from_ms=fit.start.middle_ms, to_ms=None if fit.end is None else fit.end.middle_ms, hypotheses=hypotheses
-    )
+    if is_unmet := _is_unmet(seen, fit):
+        first, *others = hypotheses
+        same = [one for one in others if one.fault in ENDS_PROCESS]
+        first.sentence = UNMET.format(who=all_of(fit.candidate.nodes))
+        first.score = min(LIKELY_AT_MOST, first.score + sum(one.score for one in same))
+        hypotheses = [first, *(one for one in others if one not in same)]
+    to_ms = None if fit.end is None else fit.end.middle_ms
+    return Episode(from_ms=fit.start.middle_ms, to_ms=to_ms, hypotheses=hypotheses, is_unmet=is_unmet)
+
+
+def _is_unmet(seen: Seen, fit: Fit) -> bool:
+    """Whether no line shows that the nodes that the fault is said to have ended ever lived."""
+    nodes = fit.candidate.nodes
+    signs = (sign for node in nodes for edge in seen.edges_of(node) for sign in seen.by_edge[edge])
+    is_written = any(seen.is_written(node) for node in nodes)
+    return fit.candidate.ends_process and not is_written and all(sign.kind in _UNMET for sign in signs)
+
+
+_UNMET = frozenset({Kind.REFUSED, Kind.NO_DIAL, Kind.FAILED})
+UNMET = "{who} was reached by no connection of these logs: it did not run, or its address is wrong"
 
 
 def _half(ms: float) -> float | None:

@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 from ...chaos.logs.files import blocks_of, planned
 from ...chaos.logs.shapes import event_of
 from ...chaos.logs.skim import Silent
-from .words import TROUBLE, TROUBLED, in_words, is_ours
+from .words import TROUBLE, TROUBLED, in_words, is_of_trouble, is_ours
 
 SHOWN = 300
 """Most characters of a line that are shown."""
@@ -55,6 +55,8 @@ class Cause(NamedTuple):
     sentence: str = ""
     remedy: str = ""
     says: Sequence[Says] = ()
+    once_stated: str = ""
+    """What to do, too, if a line states it, and not only its words suggest it."""
     faults: Sequence[str] = ()
     """By the names of episodes."""
     shows: str = ""
@@ -124,6 +126,10 @@ class Texts:
     """What other lines of trouble speak of, of the first `IN_WORDS` of each part."""
     looked: int = 0
     """The number of these lines, whatever they speak of."""
+    frames: int = 0
+    """The number of lines that are frames of stacks."""
+    unread: int = 0
+    """The number of the lines of trouble of which nobody knows what they speak of."""
 
     def add(self, one: Said) -> None:
         self.times[one.cause] += 1
@@ -140,6 +146,8 @@ class Texts:
             self.spans[file] = self.spans.get(file, (first_ms, 0.0))[0], last_ms
         self.lines += other.lines
         self.looked += other.looked
+        self.unread += other.unread
+        self.frames += other.frames
         self.troubled += other.troubled
         self.fails += other.fails
         self.are_rocketmqs |= other.are_rocketmqs
@@ -207,6 +215,7 @@ class Hearing:
             texts.are_rocketmqs or _NAMES_IT.search(block) is not None or any(map(_is_rocketmqs, first[:_STAMP_LINES]))
         )
         texts.troubled += sum(heard.count(word) for word in _TROUBLE)
+        texts.frames += block.count(b"\tat ") + block.count(b"   at ")
         texts.fails += len(_FAILS.findall(heard)) if b"Exception" in heard else 0
         if is_said:
             lines = block.split(b"\n")
@@ -217,6 +226,7 @@ class Hearing:
                 text, above, trace = (each.decode("utf-8", "replace") for each in raw)
                 if _FRAME.search(lines[at]) and not _is_of_an_exception(lines, at):
                     texts.looked += 1
+                    texts.unread += 1
                     continue
                 if at + 1 < len(lines) and _IS_WRAPPED.search(text) and not _STAMP.search(lines[at + 1]):
                     text = f"{text.rstrip()} {lines[at + 1].decode('utf-8', 'replace').strip()}"
@@ -227,8 +237,12 @@ class Hearing:
                     texts.fails -= one.cause == "nothing" and _FAILS.search(lines[at]) is not None
                     told = True
                 texts.looked += not told
-                if not told and texts.looked <= IN_WORDS and (cause := in_words(text, above, trace)):
+                if told or texts.looked > IN_WORDS:
+                    continue
+                if cause := in_words(text, above, trace):
                     texts.in_words.append(_in_words(cause, text, f"{text}\n{above}\n{trace}", self.file, number))
+                else:
+                    texts.unread += is_of_trouble(text)
         texts.lines += block.count(b"\n")
         self._before = last[-2] if len(last) > 1 else last[-1]
 
@@ -255,9 +269,10 @@ _HEAD_BYTES = 8192
 _FAILS = re.compile(rb"\b(?:MQ|Remoting|SubCommand)\w*Exception\b.*")
 _NAMES_IT = re.compile(
     rb"[Rr]ocket(?:mq|MQ)|MQ(?:Producer|Consumer|Client|Broker|Push|Pull|Admin)|mqAdmin"
+    rb"|\b(?:ConsumeMessageThread|NettyClientPublicExecutor|NettyClientWorkerThread|NettyServerCodecThread)_"
     rb"|\d (?:INFO|WARN|ERROR) [A-Z]\w+(?:Service|Thread|Thread_\d+) - "
 )
-"""Its name, or the layout of its servers' logs."""
+"""Its name, its threads' names, or the layout of its servers' logs."""
 _TROUBLE = (b" WARN ", b" ERROR ", b"Exception: ")
 _STAMP_LINES = 40
 _STAMP = re.compile(rb"(\d{4})[-/](\d\d)[-/](\d\d)[ T](\d\d):(\d\d):(\d\d)")

@@ -108,6 +108,8 @@ class Episode:
     """The fault whose effect on clients this is."""
     stated: float | None = None
     """The episode's score, if log lines state the cause."""
+    is_unmet: bool = False
+    """Whether no line shows that the node that is gone ever lived."""
 
     @property
     def weight(self) -> float:

@@ -40,9 +40,9 @@ ANYBODYS = frozenset(
 )
 """Causes that are no program's own."""
 _LEVEL = re.compile(r"\b(INFO|DEBUG|TRACE)\b|[\[(](info|debug)[\])]|\b(?:WARN|ERROR|FATAL|SEVERE)|[\[(](?:warn|error)")
-_CALM_LEVEL = re.compile(r"level\"?[=:] ?\"?(?:info|debug)", re.IGNORECASE)
+_CALM_LEVEL = re.compile(r"level\"?[=:] ?\"?(?:info|debu?g|trace|trce)", re.IGNORECASE)
 _HEAD = 120
-_FRAME = re.compile(r"\s*(?:at |\.\.\. )|(?!.*(?:Exception|Error): ).*(?:\s|\\t)at [\w.$/<>]+\(")
+_FRAME = re.compile(r"\s*(?:at |\.\.\. |//)|(?!.*(?:Exception|Error): ).*(?:\s|\\t)at [\w.$/<>]+\(")
 _OURS = re.compile(
     r"rocket.?mq|\bMQ|Remoting\w*Exception|name ?-?srv|name ?-?server|broker|dledger|commit ?log|put ?message"
     r"|producer|consume|message ?store|\btopic|\bons\b|\bo\.a\.r\.|CODE: *\d+ +DESC|:(?:9876|109(?:09|11))\b"
@@ -70,11 +70,19 @@ _VALUES = re.compile(r"\[[^\[\]]*\]|\{[^{}]*\}|<[^<>]*>|\"[^\"]*\"|(?:\S*[/\\]){
 def in_words(text: str, before: str, trace: str) -> str | None:
     """Return the cause by the line's words, else by the RocketMQ package in the stack trace, else by the logging
     thread. A line of another program gives only a cause that any program can have."""
-    if _FRAME.match(text) or _CALM_LEVEL.search(text) or not TROUBLED.search(text):
+    if not is_of_trouble(text):
         return None
     cause = _spoken(text, trace)
     is_told = cause in ANYBODYS or (cause and is_ours(f"{before}\n{text}\n{trace}"))
     return cause if is_told else None
+
+
+def is_of_trouble(text: str) -> bool:
+    """Whether a line has words of trouble, and is neither a frame of a stack nor of a level below a warning."""
+    if _FRAME.match(text) or _CALM_LEVEL.search(text) or not TROUBLED.search(text):
+        return False
+    level = None if _REASON.search(text) else _LEVEL.search(text[:_HEAD])
+    return level is None or not any(level.groups())
 
 
 def is_ours(around: str) -> bool:
@@ -88,8 +96,6 @@ def _spoken(text: str, trace: str) -> str | None:
         return None
     *_, says = _REASON.split(text)
     if says == text:
-        if (level := _LEVEL.search(text[:_HEAD])) and any(level.groups()):
-            return None
         says = _CLASS.sub("", _BEFORE.sub("", text))
     else:
         names = _NAME.findall(text)

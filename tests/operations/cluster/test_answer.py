@@ -9,6 +9,8 @@ from click.testing import CliRunner
 from nemesrv.chaos.commands.doctor import doctor
 from nemesrv.chaos.errors import HarnessError
 from nemesrv.operations.cluster.doctor import Diagnosis, diagnosed
+from nemesrv.operations.cluster.probable import Answer
+from nemesrv.operations.inferring.conditions import Condition
 from tests.chaos.logs.corpus import Case, cases
 from tests.operations.made_logs import (
     NS_0,
@@ -139,7 +141,6 @@ STILL_MISSED = {
     "removal-interrupted-ttl",
     "trace-id-missing-skywalking",
     "reset-at-a-name-server-docker",
-    "reset-of-a-broadcast-group-done",
 }
 """What no rule answers yet."""
 
@@ -245,8 +246,8 @@ def test_what_an_unknown_answer_leans_to_is_no_surer_than_its_share_of_the_likel
 
 def test_of_a_list_that_gave_no_address_it_is_said_that_it_may_be_empty(tmp_path: Path) -> None:
     null, named = (f"RemotingConnectException: connect to {at} failed\n" for at in ("null", "10.0.0.7:9876"))
-    assert "of its list, which may be empty, cannot" in of_files(tmp_path, app=null).answer.sentence
-    assert "NameServer 10.0.0.7:9876 cannot" in of_files(tmp_path, app=named).answer.sentence
+    assert "of its list, which may be empty, is not" in of_files(tmp_path, app=null).answer.sentence
+    assert "NameServer 10.0.0.7:9876 is not" in of_files(tmp_path, app=named).answer.sentence
 
 
 NO_LIST = [
@@ -417,3 +418,99 @@ ONE_LINE = {
 @pytest.mark.parametrize(("line", "name"), ONE_LINE.items(), ids=lambda text: text[:24])
 def test_of_one_line_what_it_says_is_the_answer_and_its_numbers_count(line: str, name: str, tmp_path: Path) -> None:
     assert of_files(tmp_path, app=f"{line}\n").answer.name == name
+
+
+AT = "2024-05-01 03:00:0{} "
+POSTED = {
+    "sent": ("SendResult [sendStatus=SEND_OK, msgId=7F00]\n", "nothing", 0),
+    "loads its topics": (
+        "".join(f"{AT.format(n)}INFO main - load exist local topic, TopicConfig [topicName=t{n}]\n" for n in range(4)),
+        "nothing",
+        0,
+    ),
+    "creates the topic that it misses": (
+        f"{AT.format(1)}INFO main - The broker[b, 10.0.0.1:10911] boot success. serializeType=JSON and name server is "
+        f"10.0.0.2:9876\n{AT.format(2)}INFO brokerOutApi_thread_1 - register broker to name server 10.0.0.2:9876 OK\n"
+        f"{AT.format(3)}WARN SendMessageThread_1 - the topic orders not exist, producer: /10.0.0.3:4711\n"
+        f"{AT.format(3)}INFO SendMessageThread_1 - Create new topic by default topic:[TBW102] config:[TopicConfig "
+        "[topicName=orders, readQueueNums=4]] producer:[10.0.0.3:4711]\n",
+        "nothing",
+        0,
+    ),
+    "receives": ("Consumer Started.\n" + "ConsumeMessageThread_2 Receive New Messages: [MessageExt []]\n" * 3,
+                 "nothing", 0),
+    "WARN of nobody knows what": (f"{AT.format(1)}WARN main - not ok for rocketmq\n" * 3, "unknown", 3),
+    "client of Rust": (
+        '{"msg":"receive command: Settings { max_attempts: 17, invisible: exceeds, error: None }","level":"DEBG"}\n' * 3
+        + '{"msg":"send heartbeat to server success, peer=rocketmq:8081","level":"DEBG","component":"client"}\n',
+        "nothing",
+        0,
+    ),
+    "heap larger than itself": (
+        "Initial heap size set to a larger value than the maximum heap size",
+        "setting-not-allowed",
+        3,
+    ),
+    "frames only": ("   at Org.Apache.Rocketmq.Client.FetchTopicRoute0(String topic)\n" * 6, "unknown", 3),
+    "nobody of the group is connected": (
+        'level=warning underlayError="unknown Response Code: 24, remark: the consumer\'s group info not '
+        'exist"\n',
+        "consumer-not-online",
+        3,
+    ),
+    "cannot sign": (
+        "AclException: [10015:signature-failed] unable to calculate a request signature. error=Algorithm HmacSHA1 not "
+        "available\n",
+        "libraries-do-not-fit",
+        3,
+    ),
+    "no buffer is left": (
+        f"{AT.format(1)}WARN AllocateMappedFileService - Use default implementation.\n"
+        f"{AT.format(1)}WARN AllocateMappedFileService - TransientStorePool only remain 0 sheets.\n",
+        "broker-overloaded",
+        3,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "name", "status"), POSTED.values(), ids=POSTED)
+def test_the_exit_status_follows_the_answer(tmp_path: Path, text: str, name: str, status: int) -> None:
+    one = of_files(tmp_path, posted=text)
+    assert (one.answer.name, one.status) == (name, status)
+    assert status or not one.unknown
+
+
+def test_a_name_server_that_no_line_shows_alive_is_not_said_to_have_crashed(tmp_path: Path) -> None:
+    refused = [(10.0 * n, "createChannel: connect remote host[10.0.1.1:9876] failed, Promise(failure: Connection "
+                          "refused: /10.0.1.1:9876)") for n in range(4)]  # fmt: skip
+    begin = (0.0, "name server address updated. NEW : [10.0.1.1:9876] , OLD: null")
+    never = seen(tmp_path / "never", {"rocketmq_client.log": [begin, *refused]})
+    assert never.answer.name == "name-server-not-reached"
+    assert "crashed" not in "\n".join(never.lines)
+
+
+def test_a_request_that_failed_is_not_said_to_be_a_connection(tmp_path: Path) -> None:
+    one = of_files(tmp_path, app="RemotingSendRequestException: send request to <10.0.0.7:9876> failed\n")
+    assert one.answer.sentence == "NameServer 10.0.0.7:9876 is not reached: requests to it fail."
+
+
+def test_files_are_to_be_moved_only_if_a_line_says_that_they_are_damaged(tmp_path: Path) -> None:
+    hint = of_files(tmp_path, store=f"{AT.format(1)}WARN ReputMessageService - no words that anybody knows failed\n")
+    assert (hint.answer.name, "away" in hint.answer.then) == ("store-damaged", False)
+    said = of_files(tmp_path, store=f"{AT.format(1)}ERROR main - found a illegal magic code 0x1\n")
+    assert (said.answer.name, "away" in said.answer.then) == ("store-damaged", True)
+
+
+def test_a_broker_that_was_dropped_and_came_back_is_told_as_over(tmp_path: Path) -> None:
+    back = heard(800, 1500)
+    one = seen(tmp_path, {"namesrv.log": [*boot(0, NS_0), *heard(10, 600), *dropped(730.0), *back]})
+    assert one.answer.is_over
+    assert one.status == 0
+
+
+def test_the_cause_that_an_unknown_leans_to_is_not_told_again_among_the_others() -> None:
+    first, second = (Condition(name, 3.0, 1, f"It is {name}.", "", score=0.4) for name in ("one", "two"))
+    told = Answer(
+        name="unknown", certainty="unsure", score=0.6, sentence="Unknown. It is one.", then="", others=[first, second]
+    ).told
+    assert told[-1] == "   or: two (0.40)"

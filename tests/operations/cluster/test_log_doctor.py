@@ -215,7 +215,7 @@ def test_a_name_server_that_gave_no_answer_is_told(tmp_path: Path) -> None:
         f"org.apache.rocketmq.remoting.exception.RemotingConnectException: connect to {NS_0} failed"
     )
     answer = seen(tmp_path, logs_of(producer=[*client(), (300, failed), (330, failed)])).answer
-    said = "NameServer 10.0.1.1:9876 cannot be reached: connections to it fail. 2 lines say so."
+    said = "NameServer 10.0.1.1:9876 is not reached: connections to it fail. 2 lines say so."
     assert (answer.name, answer.sentence) == ("name-server-not-reached", said)
 
 
