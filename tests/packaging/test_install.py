@@ -44,6 +44,7 @@ def test_what_pages_install_is_a_nemesrv_that_runs(tmp_path: Path) -> None:
         pytest.skip("Go is missing")
     tree = copied_tree(tmp_path / "tree")
     venv.create(tmp_path / "venv", with_pip=True)
+    shell("python -m pip install --upgrade pip", tree, tmp_path / "venv" / "bin")  # an old one takes no git+file://
     *by_pip, toxiproxy = texts("docs/install.md", "install")
     by_pip += texts("README.md", "install")
     by_pip += [text for text in texts("README.md", "recipe") if "git+URL" in text]
