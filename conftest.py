@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import shutil
 import signal
 import sys
 from collections.abc import Generator, Sequence
 from functools import cache
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -41,6 +43,9 @@ STARTS_SOMETHING = ("ray", "toxiproxy", "e2e", "java", "spark", "browser")
 ONLY = os.environ.get("NEMESRV_TESTS_WITH", "").split()
 """Marks of which every test that is wanted has one (tests/run_suite.py): importing all files costs seconds a part."""
 
+STAND_IN = pytest.StashKey[str]()
+"""Of a nightly test: what runs each time in its place."""
+
 GARBAGE_THRESHOLDS = 20_000, 20, 20
 """A recording makes objects by the ten thousand and hardly a circle: looked for at every 700th, they cost a twentieth
 and more of its time."""
@@ -57,17 +62,57 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     return None
 
 
+def _refuse(why: str) -> NoReturn:
+    print(why, file=sys.stderr)  # of a worker pytest-xdist tells no more than that it ended
+    raise pytest.UsageError(why)
+
+
 def _mark_nightly(items: Sequence[pytest.Item], *, whole: bool) -> None:
-    """Of `nightly_but`. Whole tests were collected unless some were chosen by their parameters."""
+    """Of `nightly_but`; and STAND_IN of all. Whole tests were collected unless some were chosen by their parameters."""
     ids = {item.nodeid for item in items}
     for item in items:
         for mark in item.iter_markers("nightly_but"):
-            test = item.nodeid.partition("[")[0]
-            every_time = {f"{test}[{parameters}]" for parameters in mark.args}
-            if whole and not every_time <= ids:
-                raise pytest.UsageError(f"nightly_but: no such test: {', '.join(sorted(every_time - ids))}")
+            test = _test_of(item)
+            every_time = [f"{test}[{parameters}]" for parameters in mark.args]
+            if whole and not ids.issuperset(every_time):
+                _refuse(f"nightly_but: no such test: {', '.join(sorted({*every_time} - ids))}")
             if item.nodeid not in every_time:
                 item.add_marker(pytest.mark.nightly)
+                item.stash[STAND_IN] = " ".join(every_time)
+    quick = {_test_of(item) for item in items if item.get_closest_marker("nightly") is None}
+    slow = {_test_of(item) for item in items} - quick
+    for item in items:
+        mark = item.get_closest_marker("nightly")
+        if mark is not None and STAND_IN not in item.stash:
+            named = mark.args[0] if len(mark.args) == 1 else ""
+            item.stash[STAND_IN] = stand_in = _stand_in(named, item.path, item.config.rootpath)
+            if not stand_in or (whole and stand_in in slow):
+                _refuse(
+                    f"{_test_of(item)}: nightly({named!r}) names no test that runs each time: write "
+                    'nightly("TEST"), nightly("FILE::TEST"), FILE below tests/, or nightly("none: WHY")'
+                )
+
+
+def _test_of(item: pytest.Item) -> str:
+    return item.nodeid.partition("[")[0]
+
+
+@cache
+def _stand_in(named: str, path: Path, root: Path) -> str:
+    """The test that `nightly(named)` in the file means, or `none: WHY`; empty if there is none such."""
+    if named.startswith("none: "):
+        return named * (named != "none: ")
+    file, _, test = named.rpartition("::")
+    path = root / "tests" / file if file else path
+    there = path.is_file() and re.search(rf"^(async )?def {test}\(", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return f"{path.relative_to(root)}::{test}" if test and there else ""
+
+
+def pytest_report_collectionfinish(config: pytest.Config, items: Sequence[pytest.Item]) -> list[str]:
+    """Of `pytest -m nightly --collect-only`: each test and what `make test` runs in its place."""
+    if not config.option.collectonly or config.option.markexpr != "nightly":
+        return []
+    return sorted({f"{_test_of(item)}  {item.stash[STAND_IN]}" for item in items})
 
 
 _PROCESS = os.getpid()
@@ -116,9 +161,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         marks = {mark.name for mark in item.iter_markers()}
         unsaid = [m for m in STARTS_SOMETHING if m in marks and not _says(item.path, m)]
         if unsaid:
-            why = f"{item.path}: say pytest.mark.{unsaid[0]} in the file itself, or its part never looks there"
-            print(why, file=sys.stderr)  # of a worker pytest-xdist tells no more than that it ended
-            raise pytest.UsageError(why)
+            _refuse(f"{item.path}: say pytest.mark.{unsaid[0]} in the file itself, or its part never looks there")
         for marker in ("spark", "toxiproxy", "e2e", "browser"):
             if marker in marks and (reason := _missing(marker)):
                 item.add_marker(pytest.mark.skip(reason=reason))

@@ -103,11 +103,12 @@ def worked_incidents() -> str:
 
 
 def _linked(upstream: str) -> str:
-    """`apache/rocketmq#7056` as a link to it; an address as one by its host."""
+    """`apache/rocketmq#7056` as a link to it, by its number alone; an address as one by its host."""
     repository, number = upstream.partition("#")[::2]
     if not number:
         return f"[{upstream.split('/')[2]}]({upstream})"
-    return f"[{upstream}](https://github.com/{repository}/issues/{number})"
+    said = f"#{number}" if repository == "apache/rocketmq" else upstream
+    return f"[{said}](https://github.com/{repository}/issues/{number})"
 
 
 BLOCKS = {

@@ -31,7 +31,7 @@ WIDTH, HEIGHT, COLUMNS = 1280, 980, 120
 def commands() -> Iterator[str]:
     """README's commands that run a scenario, each alone."""
     for block in blocks(ROOT / "README.md"):
-        if block.kind == "sh":
+        if block.kind == "sh" and not block.about:
             yield from (line.partition("||")[0].strip() for line in block.text.splitlines() if "nemesrv run" in line)
 
 

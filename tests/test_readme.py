@@ -1,6 +1,6 @@
 """What README says can be done, can be done; what it links to is there; and it stays short.
 
-The commands of its `sh` blocks run in tests/test_tutorial.py.
+Which test runs which of its commands: tests/test_tutorial.py.
 """
 
 import importlib.util

@@ -14,7 +14,9 @@ from tests.test_tutorial import ROOT
 
 pytestmark = [pytest.mark.e2e, pytest.mark.ray, pytest.mark.spark, pytest.mark.toxiproxy, pytest.mark.timeout(1200)]
 RECIPES = dict(
-    re.findall(r"^## Recipe: ([^\n]*)\n\n```\n(.*?)^```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL | re.M)
+    re.findall(
+        r"^## Recipe: ([^\n]*)\n\n```sh recipe\n(.*?)^```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL | re.M
+    )
 )
 
 
@@ -24,7 +26,7 @@ def commands(recipe: str) -> list[list[str]]:
     return [words[1:] for words in lines if words[:1] == ["nemesrv"]]
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("deploy/test_workflows.py::test_the_gate_runs_every_seed_and_then_fails_if_one_was_red")
 def test_a_ci_job(tmp_path: Path) -> None:
     for words in commands("a CI job"):
         done = nemesrv(*words, cwd=tmp_path)
@@ -32,7 +34,7 @@ def test_a_ci_job(tmp_path: Path) -> None:
     assert len([*tmp_path.glob("runs/*/*/junit.xml")]) >= 3 <= len([*tmp_path.glob("runs/*/*/report.html")])
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("conformance/test_command.py::test_a_run_leaves_every_rule_and_each_processs_output")
 def test_your_client(tmp_path: Path) -> None:
     conform, up, *faults = commands("your client")
     client = tmp_path / "my-client"
@@ -53,7 +55,7 @@ def test_your_client(tmp_path: Path) -> None:
     assert cluster.left() == []
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("operations/importing/test_importing.py::test_the_folder_has_what_a_run_s_has")
 def test_last_nights_incident(tmp_path: Path) -> None:
     (tmp_path / "docs").symlink_to(ROOT / "docs")
     for words in commands("last night's incident"):

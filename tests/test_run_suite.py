@@ -36,7 +36,11 @@ def folder(tmp_path: Path) -> Path:
     """A project with this repository's conftest.py, a plain file, one of Java and one that is nightly."""
     shutil.copy(ROOT / "conftest.py", tmp_path)
     (tmp_path / "pytest.ini").write_text(SETTINGS)
-    for name, marks in {"plain": "", "java": "pytest.mark.java", "nightly": "pytest.mark.nightly"}.items():
+    for name, marks in {
+        "plain": "",
+        "java": "pytest.mark.java",
+        "nightly": "pytest.mark.nightly('none: slow')",
+    }.items():
         (tmp_path / f"test_{name}.py").write_text(TEST.format(name=name, marks=marks))
     return tmp_path
 
@@ -185,6 +189,28 @@ def test_a_parameter_that_a_nightly_test_does_not_have_is_refused(folder: Path) 
     done = subprocess.run([sys.executable, "-m", "pytest"], cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
     assert "nightly_but: no such test: test_some.py::test_one[seven]" in done.stderr
+
+
+@pytest.mark.parametrize("named", ["", '"test_two"', '"plain.py::test_one"', '"none: "', '"test_one"'])
+def test_a_nightly_test_that_names_nothing_that_runs_in_its_place_is_refused(folder: Path, named: str) -> None:
+    (folder / "test_some.py").write_text(TEST.format(name="some", marks=f"pytest.mark.nightly({named})"))
+    done = subprocess.run([sys.executable, "-m", "pytest"], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "test_some.py::test_one: nightly(" in done.stderr
+
+
+def test_what_runs_in_the_place_of_nightly_tests_is_printed_beside_them(folder: Path) -> None:
+    (folder / "tests").mkdir()
+    (folder / "test_plain.py").rename(folder / "tests" / "test_plain.py")
+    (folder / "test_one.py").write_text(TEST.format(name="one", marks='pytest.mark.nightly("test_plain.py::test_one")'))
+    (folder / "test_some.py").write_text(TEST.format(name="some", marks='pytest.mark.nightly_but("2", "4")'))
+    command = [sys.executable, "-m", "pytest", "-m", "nightly", "--collect-only", "-qq"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert [line.split(maxsplit=1) for line in done.stdout.splitlines() if "::" in line] == [
+        ["test_nightly.py::test_one", "none: slow"],
+        ["test_one.py::test_one", "tests/test_plain.py::test_one"],
+        ["test_some.py::test_one", "test_some.py::test_one[2] test_some.py::test_one[4]"],
+    ]
 
 
 UNSAID = """

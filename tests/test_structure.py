@@ -1,7 +1,6 @@
 """The rooms are few and none is large, and docs/architecture.md names what there is."""
 
 import re
-import tomllib
 
 import pytest
 
@@ -49,15 +48,6 @@ def test_the_map_names_every_top_level_folder_and_every_room_of_chaos() -> None:
 def test_the_map_names_every_other_folder_of_the_product() -> None:
     named = set(re.findall(r"(\w+)/", block("The other rooms") + block("The rooms of chaos/") + block("Six folders")))
     assert {folder for folder in files_of_folders() if not set(folder.split("/")) <= named} == set()
-
-
-def test_the_floors_are_those_that_import_linter_holds() -> None:
-    tools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
-    for name in ("chaos", "operations"):
-        held = next(
-            c["layers"] for c in tools["importlinter"]["contracts"] if c.get("containers") == [f"nemesrv.{name}"]
-        )
-        assert re.split(r"\s*›\s*", block(f"Floors of {name}/").strip()) == held
 
 
 def test_every_path_that_the_map_names_is_there() -> None:

@@ -58,7 +58,7 @@ def driver(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_nothing_survives_a_harness_that_is_killed")
 def test_a_harness_prints_nothing_of_rays_and_leaves_nothing(driver: subprocess.Popen[str]):
     assert driver.stdout is not None
     folder, *pids = driver.stdout.readline().split()
@@ -86,7 +86,7 @@ def test_nothing_survives_a_harness_that_is_killed(driver: subprocess.Popen[str]
             assert not Path(folder).exists()
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_nothing_survives_a_harness_that_is_killed")
 @pytest.mark.parametrize("processes", [1, 3, 5])
 def test_nothing_survives_a_harness_that_is_killed_while_it_starts(driver: subprocess.Popen[str], processes: int):
     everything: list[Process] = []

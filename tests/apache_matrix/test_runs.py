@@ -58,7 +58,9 @@ def alone(scenario: str, folder: Path, *more: str) -> list[dict[str, object]]:
     return valid(done, (folder / "runs" / "latest").resolve())
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly(
+    "chaos/apache/test_nodes_in_ray.py::test_a_node_of_apaches_is_killed_restarted_paused_and_stopped_with_its_jvm"
+)
 def test_a_crash_among_servers_of_both_versions_is_judged(tmp_path: Path) -> None:
     """Plainly: Spark's JVM, whose verdicts are the same, would be the fifth."""
     need_apaches()
@@ -88,7 +90,9 @@ def test_a_crash_among_servers_of_both_versions_is_judged(tmp_path: Path) -> Non
     assert {("ns-0", "broker-a"), ("ns-1", "broker-a")} <= dropped
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly(
+    "chaos/apache/test_nodes_in_ray.py::test_a_node_of_apaches_is_killed_restarted_paused_and_stopped_with_its_jvm"
+)
 @pytest.mark.parametrize(
     ("scenario", "implementation"),
     [(name, version) for name in ("smoke", "broker-crash") for version in ("apache-4.9.7", "apache-5.3.3")],
@@ -99,13 +103,15 @@ def test_a_shipped_scenario_is_valid_on_apaches_servers(scenario: str, implement
     assert implementation in made_by
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("chaos/apache/test_doors.py::test_all_doors_of_a_broker_are_one_address_for_its_peers")
 @pytest.mark.parametrize("scenario", shipped("roles"))
 def test_what_brokers_of_a_role_do_is_valid(scenario: str, tmp_path: Path) -> None:
     alone(scenario, tmp_path)
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly(
+    "chaos/apache/test_nodes_in_ray.py::test_a_node_of_apaches_is_killed_restarted_paused_and_stopped_with_its_jvm"
+)
 @pytest.mark.parametrize("scenario", shipped("upgrades"))
 def test_servers_are_upgraded_one_by_one_under_load_and_clients_after_them(scenario: str, tmp_path: Path) -> None:
     need(Jars.CLIENTS_4_9, Jars.CLIENTS_5_X)

@@ -60,7 +60,7 @@ def _found(timer: Timer, folder: Path) -> Iterator[tuple[str, Finding]]:
 
 
 def smallest(timer: Timer, sign: int) -> str:
-    """The smallest deviation that is found and the largest below it that is not, as a cell of the table."""
+    """The smallest deviation that is found, as a cell of the table."""
     tried = [deviation for deviation in DEVIATIONS if sign > 0 or deviation < 1]
     least, most, by = 0, len(tried), list[str]()
     while least < most:  # what finds one finds a larger one
@@ -69,9 +69,8 @@ def smallest(timer: Timer, sign: int) -> str:
         least, most, by = (least, middle, checks) if checks else (middle + 1, most, by)
     if least == len(tried):
         return f"none up to {tried[-1]:.0%}"
-    smaller = f"not {tried[least - 1]:.1%}" if least else "the smallest tried"
     named = "" if by == [timers_kept.NAME] else " by " + ", ".join(f"`{name}`" for name in by)
-    return f"{tried[least]:.1%} ({tried[least] * timer.period_ms:,.0f} ms){named}, {smaller}"
+    return f"{tried[least]:.1%} ({tried[least] * timer.period_ms:,.0f} ms){named}"
 
 
 def row(timer: Timer) -> str:

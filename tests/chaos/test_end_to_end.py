@@ -75,7 +75,7 @@ def test_a_partition_run_leaves_a_folder_whose_verdict_is_valid(tmp_path: Path) 
     valid_partition(tmp_path, *SMALL, SEVEN_CHECKS)
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_a_partition_run_leaves_a_folder_whose_verdict_is_valid")
 def test_a_partition_run_as_shipped_is_valid_and_can_be_judged_again(tmp_path: Path) -> None:
     run, verdicts = valid_partition(tmp_path)
     again = nemesrv("check", str(run), cwd=tmp_path)
@@ -102,7 +102,7 @@ def test_an_interrupted_run_leaves_nothing_running_and_a_history_that_can_be_jud
     assert found_wrong(tmp_path / "run") == {}
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("actors/test_cluster.py::test_a_node_that_dies_wakes_whoever_waits_and_a_planned_end_does_not")
 def test_a_node_that_dies_unplanned_ends_the_run_at_once_as_a_harness_failure(tmp_path: Path) -> None:
     raw = tmp_path / "run" / "history" / "_raw"
 
@@ -132,7 +132,7 @@ def test_a_node_that_dies_unplanned_ends_the_run_at_once_as_a_harness_failure(tm
     assert not (tmp_path / "run" / "verdicts.json").exists()
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("chaos/proof/test_selftest.py::test_planted_defects_are_killed_and_their_clean_twin_is_clean")
 def test_a_planted_defect_is_caught_by_its_checks_and_its_clean_twin_by_none(tmp_path: Path) -> None:
     done = nemesrv("selftest", "--only", "broker-skips-a-name-server", cwd=tmp_path, timeout_s=300)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -125,7 +125,7 @@ def test_a_shipped_scenario_is_judged_alike_whole_and_cut_into_parts(name: str, 
     whole_and_cut_say_the_same(record_virtual(load(SCENARIOS[name]), 1, tmp_path / "run").path)
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_a_shipped_scenario_is_judged_alike_whole_and_cut_into_parts")
 @pytest.mark.parametrize("seed", [9027, 9061])
 def test_a_random_scenario_is_judged_alike_whole_and_cut_into_parts(seed: int, tmp_path: Path) -> None:
     whole_and_cut_say_the_same(record_virtual(random_scenario(seed), seed, tmp_path / "run").path)

@@ -22,7 +22,15 @@ def test_bin_false(nemesrv_cluster):
     nemesrv_cluster.wait(5)
     nemesrv_cluster.must_be_valid("name_server_selection")
 """
-pytestmark = [pytest.mark.nightly, pytest.mark.e2e, pytest.mark.ray, pytest.mark.spark, pytest.mark.toxiproxy]
+pytestmark = [
+    pytest.mark.nightly(
+        "chaos/fronts/test_rows.py::test_a_client_that_keeps_its_profile_is_valid_as_seen_from_outside"
+    ),
+    pytest.mark.e2e,
+    pytest.mark.ray,
+    pytest.mark.spark,
+    pytest.mark.toxiproxy,
+]
 
 
 @pytest.mark.timeout(900)

@@ -180,7 +180,7 @@ def test_a_marker_of_a_test_that_is_not_selected_is_nobodys_concern(tmp_path: Pa
     assert (done.returncode, "1 passed" in done.stdout) == (0, True), done.stdout + done.stderr
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_a_wrong_marker_is_a_line_at_collection_and_nothing_is_started")
 def test_with_xdist_a_wrong_marker_is_the_same_usage_error(tmp_path: Path) -> None:
     done = project(tmp_path, WRONG_MARKERS, "-n", "2", "-k", "test_clock or test_value or another_kind")
     assert done.returncode == pytest.ExitCode.USAGE_ERROR, done.stdout + done.stderr
@@ -329,7 +329,9 @@ def rays_processes(mark: str) -> list[str]:
     return found
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly(
+    "chaos/test_end_to_end.py::test_an_interrupted_run_leaves_nothing_running_and_a_history_that_can_be_judged"
+)
 @pytest.mark.ray
 @pytest.mark.toxiproxy
 @pytest.mark.parametrize("moment", ["while Ray starts", "while both tests run"])

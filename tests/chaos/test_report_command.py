@@ -50,7 +50,7 @@ def test_it_writes_the_page_and_junit_and_prints_where(report: Report, run_dir: 
     assert "routes_are_true" in (run_dir / "junit.xml").read_text(encoding="utf-8")
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_it_writes_the_page_and_junit_and_prints_where")
 def test_with_json_it_says_the_file_and_how_the_run_ended(report: Report, run_dir: Path) -> None:
     ended = {"routes_are_true": "INVALID", "no_acknowledged_loss": "VALID", "dead_name_servers_left": "UNKNOWN"}
     run = {"run_dir": str(run_dir), "scenario": "broker-crash", "seed": 7, "verdict": "INVALID", "checks": ended}

@@ -134,7 +134,7 @@ def test_while_spark_judges(tmp_path: Path) -> None:
         must_be_gone(command.stop(signal.SIGTERM), signal.SIGTERM, tmp_path / "run")
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_while_spark_judges")
 def test_sigkill_while_its_jvm_starts(tmp_path: Path) -> None:
     with Command(tmp_path, "run", "smoke", "--quiet", "--clock", "virtual", "--engine", "spark") as command:
         command.until(lambda: command.runs("bin/java"))
@@ -143,7 +143,7 @@ def test_sigkill_while_its_jvm_starts(tmp_path: Path) -> None:
         assert left_of(command.mark) == []
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_a_second_signal_ends_it_at_once_while_ray_starts")
 def test_in_its_first_moments(tmp_path: Path) -> None:
     rng = random.Random(10)
     for number, signum in enumerate((signal.SIGINT, signal.SIGTERM)):
@@ -154,7 +154,7 @@ def test_in_its_first_moments(tmp_path: Path) -> None:
             must_be_gone(command.stop(signum), signum, tmp_path / f"run-{number}")
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_a_second_signal_ends_it_at_once_while_ray_starts")
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seed", [40, 41])
 def test_at_twenty_random_moments(tmp_path: Path, seed: int) -> None:

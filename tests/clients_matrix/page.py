@@ -168,18 +168,11 @@ def _kind(rule: Mapping[str, Any], profile: str) -> str:
 def _source(client: Client, found: Mapping[str, Any] | None) -> str:
     package = f"{client.registry}: `{client.package}` {client.version}".rstrip()
     if found is None:
-        return f"| {client.name} | {package} | `{client.profile}` | not measured yet | | | | |"
+        return f"| {client.name} | {package} | `{client.profile}` | not measured yet | | | |"
     if clients := found.get("clients"):
         package += f"; {len(clients)} clients in it: {', '.join(f'`{each}`' for each in clients)}"
     measured = f"{found['starts']} | {client.servers} | {found['late_ms'] / 1000:.1f} s | {found['verdict']}"
-    return f"| {client.name} | {package} | `{found['profile']}` | {measured} | {_agrees(found)} |"
-
-
-def _agrees(found: Mapping[str, Any]) -> str:
-    agreement = found.get("agreement")
-    if agreement is None:
-        return "no other run"
-    return f"{agreement['agree']} of {agreement['rules']}"
+    return f"| {client.name} | {package} | `{found['profile']}` | {measured} |"
 
 
 def _two_runs(found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
@@ -245,8 +238,8 @@ def _plain(expected: object) -> str:
 
 def render(found: Mapping[str, Mapping[str, Any]]) -> str:
     """The page."""
-    columns = "client | package | profile | starts | servers | machine late | verdict | rules equal in both runs"
-    lines = [HEAD, f"| {columns} |", "|---|---|---|---:|---|---:|---|---|"]
+    columns = "client | package | profile | starts | servers | machine late | verdict"
+    lines = [HEAD, f"| {columns} |", "|---|---|---|---:|---|---:|---|"]
     lines += [_source(client, found.get(name)) for name, client in CLIENTS.items()]
     for room, rules in _rooms().items():
         if found:

@@ -41,7 +41,7 @@ def found(
     return document, one
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("conformance/rules/test_trying.py::test_the_lock_of_7056_never_recovers")
 @pytest.mark.java
 @pytest.mark.parametrize(
     ("name", "measured", "verdict"), [("java-4.9.8", "never", "INVALID"), ("java-5.3.3", "recovers", "VALID")]
@@ -57,7 +57,9 @@ def test_7056_is_red_on_java_4_9_8_and_green_on_5_3_3_within_a_minute(
 
 
 @pytest.mark.java
-@pytest.mark.nightly
+@pytest.mark.nightly(
+    "conformance/test_printing.py::test_each_of_several_clients_is_named_whole_and_what_the_program_does_is_no_clients"
+)
 @pytest.mark.timeout(600)
 def test_a_spring_boot_application_with_four_instances_has_four_columns(tmp_path: Path) -> None:
     _document, rule = found("spring-2.3.1", tmp_path, "sticky", "--starts", "12", env=("NEMESRV_INSTANCES=1",))
@@ -66,7 +68,7 @@ def test_a_spring_boot_application_with_four_instances_has_four_columns(tmp_path
     assert {one["measured"] for one in rule["clients"].values()} <= {"kept", None}, rule["clients"]
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("conformance/rules/test_trying.py::test_who_meets_the_dead_one_of_two_at_every_look_up_is_locked")
 def test_the_phase_lock_of_ali_ons_is_one_look_up_in_n_minus_one(tmp_path: Path) -> None:
     _document, rule = found("node-3.12.0", tmp_path, "phase_lock")
     assert (rule["measured"], rule["verdict"]) == ("1/(N-1)", "VALID"), rule
@@ -74,7 +76,7 @@ def test_the_phase_lock_of_ali_ons_is_one_look_up_in_n_minus_one(tmp_path: Path)
     assert f"{rule['count']} of {rule['count']} look-ups with 2 NameServers met the dead one first" in rule["why"]
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("conformance/rules/test_choosing.py::test_starts_that_are_all_at_one_place_are_not_random")
 @pytest.mark.java  # which runs at the priority of what goes by the machine's clock
 def test_ali_ons_begins_at_the_second_name_server(tmp_path: Path) -> None:
     document, rule = found("node-3.12.0", tmp_path, "start", "--starts", "12")

@@ -188,7 +188,7 @@ def test_a_signal_ends_it_at_once_with_nothing_left(tmp_path: Path, number: sign
     assert sorted(path.name for path in out.iterdir()) == ["logs"]
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_a_run_leaves_every_rule_and_each_processs_output")
 @pytest.mark.timeout(900)
 def test_our_own_client_does_all_that_its_profile_says(tmp_path: Path) -> None:
     """Every situation in real time, which is why it runs nightly."""

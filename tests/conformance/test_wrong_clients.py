@@ -69,7 +69,7 @@ def test_among_two_right_ones_it_is_the_one_that_is_invalid(wrong: Defect, tmp_p
         assert of <= {TOPIC}, name
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_a_wrong_client_is_invalid_by_just_the_right_rule")
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("wrong", [wrong for wrong in WRONG if wrong not in QUICK], ids=lambda wrong: wrong.name)
 def test_one_that_only_many_starts_show_is_told_alone_and_among_right_ones(wrong: Defect, tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_three_right_clients_in_a_program_are_not_invalid(tmp_path: Path) -> Non
     assert invalid(judged(tmp_path, shown, None, beside=2)) == set()
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_a_wrong_client_is_invalid_by_just_the_right_rule")
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("beside", [0, 2])
 @pytest.mark.parametrize("wrong", WRONG, ids=[wrong.name for wrong in WRONG])
@@ -106,7 +106,7 @@ def test_as_a_program_of_its_own_it_is_invalid_by_the_right_rule(wrong: Defect, 
     assert blamed <= {TOPIC}, done.stdout
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_three_right_clients_in_a_program_are_not_invalid")
 @pytest.mark.timeout(3_600)
 def test_three_right_clients_in_a_program_are_not_invalid_in_any_situation(tmp_path: Path) -> None:
     assert invalid(judged(tmp_path, tuple(SITUATIONS), None, beside=2)) == set()

@@ -13,6 +13,7 @@ import yaml
 from tests.deploy import workflows
 from tests.deploy.files import VERSION
 from tests.packaging.wheels import ROOT, built_wheel, copied_tree
+from tests.test_tutorial import blocks
 
 LEGS = {
     f"{name} {' '.join(leg.matrix.values())}": leg
@@ -50,10 +51,10 @@ def test_one_variable_says_where_nemesrv_comes_from(name: str) -> None:
 
 
 def test_the_gates_step_is_in_its_tutorial() -> None:
-    tutorial = (ROOT / "docs" / "tutorial" / "5-ci.md").read_text()
+    shown = [block.text for block in blocks(ROOT / "docs" / "tutorial" / "5-ci.md") if block.about == "gate"]
     install, gate = (step.shell for step in GATE.steps)
     assert install.startswith("python -m pip install")
-    assert gate in tutorial
+    assert [gate] == shown
 
 
 def test_the_gate_runs_every_seed_and_then_fails_if_one_was_red(tmp_path: Path) -> None:
@@ -81,7 +82,7 @@ def test_both_services_stop_a_release_by_the_same_commands_and_keep_what_was_run
         assert [job["steps"][-1]["with"]["path"]] == kept == ["runs/"]
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_the_gate_runs_every_seed_and_then_fails_if_one_was_red")
 @pytest.mark.timeout(1800)
 def test_the_release_gate_passes_with_the_report_extra_alone(tmp_path: Path) -> None:
     project = tmp_path / "project"
@@ -94,7 +95,7 @@ def test_the_release_gate_passes_with_the_report_extra_alone(tmp_path: Path) -> 
     )  # each with five seeds
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_both_services_stop_a_release_by_the_same_commands_and_keep_what_was_run")
 @pytest.mark.timeout(1800)
 def test_the_client_gate_judges_a_client_by_its_promise(tmp_path: Path) -> None:
     project = tmp_path / "project"
@@ -128,7 +129,7 @@ def test_a_step_that_fails_ends_the_leg_but_for_what_runs_always(
     ]
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_a_step_that_fails_ends_the_leg_but_for_what_runs_always")
 @pytest.mark.ray
 @pytest.mark.toxiproxy
 @pytest.mark.timeout(1800)

@@ -45,7 +45,7 @@ def test_every_drill_has_intervals() -> None:
     assert {interval.drill for interval in INTERVALS} == set(shipped("drills"))
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_what_was_measured_here_is_inside_too")
 @pytest.mark.parametrize("name", list(shipped("drills")))
 def test_a_drill_on_our_nodes_gives_the_fields_intervals(name: str, tmp_path: Path) -> None:
     scenario = find(name)

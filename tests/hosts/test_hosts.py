@@ -178,7 +178,7 @@ def test_a_partition_between_hosts_is_judged_as_one_within_one(clean: Bench, tmp
     assert not any(row["event"] == "rows_missing" for row in rows)
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_a_partition_between_hosts_is_judged_as_one_within_one")
 def test_a_host_is_lost_and_another_paused_and_both_come_back(clean: Bench, tmp_path: Path):
     run = recorded(clean, tmp_path, LOST)
     assert wrong(run) == {}
@@ -186,14 +186,14 @@ def test_a_host_is_lost_and_another_paused_and_both_come_back(clean: Bench, tmp_
     assert {("kill", "ns-1"), ("kill", "broker-b"), ("pause", "ns-2"), ("black_hole", "broker-a")} <= faults
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_a_partition_between_hosts_is_judged_as_one_within_one")
 def test_two_experiments_at_once_on_one_ray_cluster(clean: Bench, tmp_path: Path, long_run: Callable[[str], Running]):
     long_run("beside")
     run = recorded(clean, tmp_path, SHORT)
     assert wrong(run) == {}
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_a_partition_between_hosts_is_judged_as_one_within_one")
 def test_of_a_driver_that_is_killed_nothing_is_left_on_any_host(clean: Bench, long_run: Callable[[str], Running]):
     run = long_run("killed")
     assert all(clean.ours(host) for host in HOSTS)
@@ -201,7 +201,7 @@ def test_of_a_driver_that_is_killed_nothing_is_left_on_any_host(clean: Bench, lo
     assert_nothing_is_left(clean, within_s=FORGOTTEN_S + 15)
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_a_partition_between_hosts_is_judged_as_one_within_one")
 def test_a_raylet_that_is_killed_ends_the_run_with_the_name_of_its_host(
     bench: Bench, tmp_path: Path, long_run: Callable[[str], Running]
 ):
@@ -216,7 +216,7 @@ def test_a_raylet_that_is_killed_ends_the_run_with_the_name_of_its_host(
     bench.await_ray(bench.hosts)
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_a_partition_between_hosts_is_judged_as_one_within_one")
 def test_a_host_that_joins_late_has_no_part_in_this_run_but_in_the_next(tmp_path: Path):
     with Bench(late=("c",)) as bench:
         with Running(bench, written(tmp_path, LONG), tmp_path / "before") as run:
@@ -230,7 +230,7 @@ def test_a_host_that_joins_late_has_no_part_in_this_run_but_in_the_next(tmp_path
         assert wrong(run_dir) == {}
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_a_partition_between_hosts_is_judged_as_one_within_one")
 def test_when_rays_head_is_gone_the_run_says_so_and_nothing_is_left(tmp_path: Path):
     with Bench() as bench, Running(bench, written(tmp_path, LONG), tmp_path / "run") as run:
         run.until(STEADY)
@@ -240,7 +240,7 @@ def test_when_rays_head_is_gone_the_run_says_so_and_nothing_is_left(tmp_path: Pa
         assert_nothing_is_left(bench, within_s=FORGOTTEN_S + 15)
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_a_partition_between_hosts_is_judged_as_one_within_one")
 def test_on_a_host_whose_network_is_gone_nothing_is_left_and_the_run_ends_with_its_name(tmp_path: Path):
     with Bench() as bench, Running(bench, written(tmp_path, LONG), tmp_path / "run") as run:
         run.until(STEADY)
@@ -251,7 +251,7 @@ def test_on_a_host_whose_network_is_gone_nothing_is_left_and_the_run_ends_with_i
         assert_nothing_is_left(bench, within_s=FORGOTTEN_S + 15)
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_a_partition_between_hosts_is_judged_as_one_within_one")
 def test_a_cluster_stays_up_on_three_hosts_and_sees_what_others_do_to_it(clean: Bench, tmp_path: Path):
     out = tmp_path / "up"
     up = [sys.executable, "-m", "nemesrv.chaos", "up", "--ray", clean.head, "--json", "--out", str(out)]
@@ -287,7 +287,7 @@ def test_a_cluster_stays_up_on_three_hosts_and_sees_what_others_do_to_it(clean: 
     assert {("black_hole", "broker-a", "start"), ("kill", "ns-2", "start"), ("kill", "ns-2", "end")} <= faults
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_a_partition_between_hosts_is_judged_as_one_within_one")
 def test_a_host_that_a_scenario_names_and_the_cluster_has_not_is_refused(clean: Bench, tmp_path: Path):
     text = SHORT.replace("hosts: [a, b, c]", "hosts: [a, b, c, d]")
     done = clean.run(command(written(tmp_path, text), tmp_path / "run", clean))

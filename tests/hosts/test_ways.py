@@ -105,7 +105,7 @@ def verdicts(done: subprocess.CompletedProcess[str]) -> dict[str, str]:
     return {check["name"]: check["verdict"] for check in json.loads(done.stdout.splitlines()[-1])["checks"]}
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("hosts/test_hosts.py::test_a_partition_between_hosts_is_judged_as_one_within_one")
 def test_rays_own_tls_and_token_are_enough(tmp_path: Path) -> None:
     with Tls() as bench:
         out = tmp_path / "run"
@@ -116,7 +116,7 @@ def test_rays_own_tls_and_token_are_enough(tmp_path: Path) -> None:
         assert_nothing_is_left(bench)
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("hosts/test_hosts.py::test_a_partition_between_hosts_is_judged_as_one_within_one")
 def test_a_ray_job_runs_a_scenario_and_is_as_good_as_its_verdict(tmp_path: Path) -> None:
     if find_spec("aiohttp") is None or find_spec("opencensus") is None:
         pytest.skip("ray[default] is not installed, which takes jobs")
@@ -131,7 +131,7 @@ def test_a_ray_job_runs_a_scenario_and_is_as_good_as_its_verdict(tmp_path: Path)
         assert_nothing_is_left(bench)
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("hosts/test_hosts.py::test_a_partition_between_hosts_is_judged_as_one_within_one")
 def test_a_history_is_judged_on_a_spark_cluster_of_the_hosts(tmp_path: Path) -> None:
     with Bench(ahead_ms=0) as bench:
         out, master = tmp_path / "run", f"spark://{bench.address('a')}:{SPARK_PORT}"
@@ -155,7 +155,7 @@ def test_a_history_is_judged_on_a_spark_cluster_of_the_hosts(tmp_path: Path) -> 
         assert "Launching executor" in (bench.folder / "spark-a.log").read_text(encoding="utf-8")
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("hosts/test_hosts.py::test_a_partition_between_hosts_is_judged_as_one_within_one")
 def test_apaches_programs_are_nodes_on_the_hosts_too(tmp_path: Path) -> None:
     need(Jars.SERVERS_4_9, Jars.CLIENTS_4_9)
     if libfaketime.found() is None:

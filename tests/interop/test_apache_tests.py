@@ -28,7 +28,7 @@ def test_a_few_of_apaches_tests_pass(world: World, tmp_path: Path) -> None:
     assert all(one.tests > 0 for one in outcomes)
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_a_few_of_apaches_tests_pass")
 def test_all_of_apaches_tests_pass(tmp_path: Path) -> None:
     need(Jars.TESTS_4_9)
     with servers(tmp_path) as name_server:

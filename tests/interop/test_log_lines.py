@@ -164,7 +164,7 @@ def messages(log: str, alone: re.Pattern[str]) -> list[str]:
     return sorted(channels) + sorted(set(found) - set(channels))
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("actors/test_standalone_log.py::test_a_line_is_as_rocketmq_writes_it")
 @pytest.mark.parametrize("profile", ["4.9", "5.x"])
 def test_what_happens_is_logged_in_apaches_words(profile: str, tmp_path: Path) -> None:
     need(SERVERS[profile])

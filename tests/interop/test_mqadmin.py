@@ -71,7 +71,7 @@ def test_consumer_progress_reaches_the_end_of_every_queue(world: World) -> None:
     eventually(check)  # a consumer commits every 5 s
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_consumer_progress_reaches_the_end_of_every_queue")
 def test_a_group_goes_on_where_an_operator_sends_it(world: World) -> None:
     """4.9's clients wait for 10 s before they go there, and 4.9's brokers for the group's first commits. A consumer of
     5.x rebalances only 20 s after its start if another heartbeat was under way or a route was missing then."""

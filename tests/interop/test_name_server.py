@@ -26,7 +26,7 @@ def topic(apache: Apache, mqadmin: MQAdmin) -> str:
     return TOPIC
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_the_topics_of_a_java_broker_are_listed_as_by_apache")
 def test_a_java_broker_is_in_the_cluster_list_of_ours_as_of_apaches(apache: Apache, mqadmin: MQAdmin) -> None:
     # in its first second Apache's broker has no statistics and answers with a NoSuchElementException of its own
     eventually(lambda: mqadmin.ok("clusterList", "-n", apache.name_server))

@@ -158,7 +158,7 @@ def _said(world: World, line: str) -> str:
     return world.mqadmin(command, "-n", world.name_server, *arguments)
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_each_that_mqadmin_lists_works_is_refused_or_is_not_tried")
 def test_what_an_operator_asks_for_is_done(world: World, tmp_path: Path) -> None:
     topics = [{"topicName": "listed", "readQueueNums": 2, "writeQueueNums": 2}]
     (tmp_path / "topics.json").write_text(json.dumps(topics))
@@ -177,7 +177,7 @@ def test_what_an_operator_asks_for_is_done(world: World, tmp_path: Path) -> None
     assert wrong == {}
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_each_that_mqadmin_lists_works_is_refused_or_is_not_tried")
 def test_what_is_not_there_is_refused_in_words(world: World, tmp_path: Path) -> None:
     for line in (REFUSED_IN_4 if world.profile == "4.9" else REFUSED_IN_5).strip().splitlines():
         said = _said(world, line.format(**_words(world, tmp_path)))
@@ -185,7 +185,7 @@ def test_what_is_not_there_is_refused_in_words(world: World, tmp_path: Path) -> 
         assert "not supported" in said
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_each_that_mqadmin_lists_works_is_refused_or_is_not_tried")
 def test_what_goes_on_until_it_is_stopped_goes_on(world: World, tmp_path: Path) -> None:
     with java_source("mqadmin", tmp_path, CLIENTS[world.profile], SOURCE) as program:
         program.wait_for("READY")

@@ -55,7 +55,9 @@ def test_whose_marker_is_wrong(nemesrv_cluster):
 """
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly(
+    "packaging/test_wheel.py::test_the_wheel_and_a_host_project_with_its_own_clients_package_do_not_disturb_each_other"
+)
 def test_the_example_passes_on_both_clocks_and_a_test_that_must_fail_says_how_to_replay_it(
     python: Path, project: Path
 ) -> None:
@@ -79,7 +81,7 @@ def test_the_example_passes_on_both_clocks_and_a_test_that_must_fail_says_how_to
     assert summary.count("### ❔") == 1
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("chaos/test_pytest_plugin.py::test_a_wrong_marker_is_a_line_at_collection_and_nothing_is_started")
 def test_a_misspelt_marker_is_a_line_before_any_test_and_a_usage_error(python: Path, project: Path) -> None:
     (project / "tests" / "test_wrong.py").write_text(MISSPELT)
     done = example(python, project)

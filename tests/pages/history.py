@@ -31,10 +31,10 @@ def render() -> str:
     lines += [f"| `{c.name}` | {c.type} | {'yes' if c.nullable else 'no'} | {c.doc} |" for c in SCHEMA]
     lines += ["", "## Events", ""]
     lines += ["Every row has `time_ms`, `seq`, `node`, `role`, `incarnation` and `event`; each event also fills:", ""]
-    lines += ["| event | recorded by | group | columns | meaning |", "|---|---|---|---|---|"]
+    lines += ["| event | recorded by | columns | meaning |", "|---|---|---|---|"]
     for event in EVENTS.values():
         filled = ", ".join(f"`{column}`" for column in event.columns) or "–"
-        lines.append(f"| `{event.name}` | {event.by} | {event.group} | {filled} | {event.doc} |")
+        lines.append(f"| `{event.name}` | {event.by} | {filled} | {event.doc} |")
     return "\n".join(lines) + "\n"
 
 

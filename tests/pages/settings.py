@@ -1,5 +1,6 @@
 """docs/settings.md, written from the catalogue itself: `python -m tests.generated` writes it anew, a test compares."""
 
+from collections import Counter
 from collections.abc import Iterable
 
 from nemesrv.actors.namesrv.config import known_keys
@@ -46,6 +47,7 @@ VALID settings (…
   refuses a setting of RocketMQ's that its nodes do not obey. A limit of silence must be longer than
   `registerNameServerPeriod` + `registerBrokerTimeoutMills`, and for clients' channels longer than
   `heartbeatBrokerInterval`; a limit that healthy nodes would exceed is refused.
+* A setting without a text in the column `allowed` is true or false; a number is a whole number.
 * If a value differs from node to node, a time limit for one node uses that node's value, and a time limit for all nodes
   uses the value that allows most.
 * (constant) marks a value that is fixed in Java's code, in that profile or in both: RocketMQ itself cannot change the
@@ -63,11 +65,12 @@ def render() -> str:
     for group, kinds in sorted(GROUPS.items(), key=lambda entry: list(GROUPS).index(entry[0])):
         rows = [one for one in CATALOGUE if group_of(one) == kinds]
         title = "producers, consumers and the prober" if kinds == CLIENTS else group.replace("name_s", "NameS")
-        parts.append(f"## Settings of {title}\n\n")
+        usual = Counter(one.upstream for one in rows).most_common(1)[0][0]
+        parts.append(f"## Settings of {title}\n\nRocketMQ's class is {usual}, or the class in the column `class`.\n\n")
         parts.append(
             "| setting | class | 4.9 | 5.x | allowed | symbol | what it says |\n|---|---|---|---|---|---|---|\n"
         )
-        parts += [f"{_row(one)}\n" for one in rows]
+        parts += [f"{_row(one, usual)}\n" for one in rows]
         parts.append("\n")
     parts.append("## Settings that a scenario may not set\n\n")
     parts.append("RocketMQ also has the following settings, but a scenario that sets one of them is refused.\n\n")
@@ -87,9 +90,11 @@ def _names(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def _row(one: Setting) -> str:
+def _row(one: Setting, usual: str) -> str:
     defaults = " | ".join(_default(one, profile) for profile in Profile)
-    return f"| `{one.name}` | {one.upstream} | {defaults} | {one.allowed.words} | {one.symbol or ''} | {one.says} |"
+    allowed = "" if one.allowed.words == "true or false" else one.allowed.words.removeprefix("a whole number from ")
+    upstream = "" if one.upstream == usual else one.upstream
+    return f"| `{one.name}` | {upstream} | {defaults} | {allowed} | {one.symbol or ''} | {one.says} |"
 
 
 def _default(one: Setting, profile: Profile) -> str:

@@ -94,7 +94,7 @@ def test_javas_clients_at_right_servers_are_judged_and_nothing_is_wrong(implemen
     assert about["producer-0"] == {"kind": "producer", "implementation": implementation}
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_javas_clients_at_right_servers_are_judged_and_nothing_is_wrong")
 @pytest.mark.parametrize(
     ("defect", "found_by"),
     [
@@ -112,7 +112,9 @@ def test_a_wrong_broker_is_convicted_with_javas_clients(defect: str, found_by: s
     assert found[found_by].verdict is Validity.INVALID
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly(
+    "chaos/apache/test_workload_rows.py::test_what_a_broadcasting_consumer_keeps_is_a_commit_of_its_own"
+)
 def test_javas_clients_that_broadcast_are_each_given_every_message(tmp_path: Path) -> None:
     async def both(run: InOneProcess) -> None:
         await run.until(
@@ -127,7 +129,9 @@ def test_javas_clients_that_broadcast_are_each_given_every_message(tmp_path: Pat
     assert found["commits_follow_work"].examined > 0
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly(
+    "chaos/apache/test_workload_rows.py::test_a_message_received_has_the_digest_of_what_came_and_its_holding"
+)
 def test_an_ordered_workload_of_javas_clients_is_judged_at_the_receipts_too(tmp_path: Path) -> None:
     rows = recorded(scenario("apache-5.3.3", ordered=True, ordered_keys=4), tmp_path, sixty_messages)
     [order] = [verdict for verdict in verdicts_of_rows(rows) if verdict.name == "order_kept"]
@@ -135,7 +139,7 @@ def test_an_ordered_workload_of_javas_clients_is_judged_at_the_receipts_too(tmp_
     assert order.measured["receipts"] >= 60
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_javas_clients_at_right_servers_are_judged_and_nothing_is_wrong")
 @pytest.mark.parametrize(("implementation", "waits"), [("apache-4.9.8", True), ("apache-5.3.3", False)])
 def test_a_call_under_way_as_its_server_closes_waits_for_its_time_out_in_4_9_alone(
     implementation: str, waits: bool, tmp_path: Path

@@ -31,7 +31,9 @@ def scenario(**more: Any) -> Scenario:
     return parse({**QUIET, **more}, file="mine.yaml")
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly(
+    "test_on_the_virtual_clock_a_run_is_its_own_rehearsal_and_once_more_recorded_where_its_defect_never_acts"
+)
 def test_a_name_server_that_never_expires_acts_only_where_a_broker_falls_silent() -> None:
     defect = DEFECTS["name-server-never-expires"]
     assert not rehearsal.acts(defect, scenario(), 1)

@@ -43,7 +43,7 @@ def test_programs_outside_dial_a_joined_ray_s_host_at_its_own_address_and_no_oth
     assert "--bind: 127.0.0.1 is not allowed" in done.stderr
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("chaos/live/test_control.py::test_a_fault_of_links_and_one_of_a_node_begin_are_listed_and_end")
 @pytest.mark.e2e
 @pytest.mark.ray
 @pytest.mark.spark

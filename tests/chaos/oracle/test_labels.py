@@ -71,7 +71,7 @@ def test_of_a_few_clients_of_each_kind_none_is_called_what_it_is_not(label: str)
             assert not wrong, (entries, starts)
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_of_a_few_clients_of_each_kind_none_is_called_what_it_is_not")
 @pytest.mark.timeout(1_800)
 @pytest.mark.parametrize("label", KINDS)
 def test_of_a_thousand_clients_of_each_kind_none_is_called_what_it_is_not(label: str) -> None:

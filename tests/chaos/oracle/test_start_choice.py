@@ -118,7 +118,7 @@ def test_the_start_choice_needs_no_scipy() -> None:
     assert done.stdout == "done\n"
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_the_numbers_that_every_verdict_uses_are_those_that_are_worked_out")
 @pytest.mark.parametrize("name_servers", [2, 3, 4, 5, 9])
 def test_power_and_alpha_are_what_simulation_finds(name_servers: int) -> None:
     """100,000 experiments each; the bounds are five standard errors, the seed is fixed."""

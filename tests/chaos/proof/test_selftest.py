@@ -80,7 +80,7 @@ def test_a_defect_that_there_is_not_is_refused_before_anything_runs() -> None:
         run_selftest(["broker-answers-onway"], Options(virtual=True))
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("chaos/test_engines.py::test_a_shipped_scenario_is_judged_alike_whole_and_cut_into_parts")
 @pytest.mark.parametrize(
     ("defect", "scenario"), [(defect and defect.name, scenario) for defect, scenario in plan_of(DEFECTS)]
 )

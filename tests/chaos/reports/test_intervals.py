@@ -81,7 +81,7 @@ def test_the_world_of_rows_is_that_of_decoded_and_of_encoded_values() -> None:
     assert World.of_rows([], last_ms=7).end_ms == 7
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("chaos/test_engines.py::test_plain_python_judges_everything_where_spark_is_not_installed")
 def test_the_oracle_needs_no_spark() -> None:
     module = "nemesrv.chaos.reports.html.rule_stretches"
     code = f"import sys, {module}; assert not [m for m in sys.modules if m.startswith('pyspark')]"

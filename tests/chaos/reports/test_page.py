@@ -26,7 +26,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     return html_report(replace(RUN, cost=cost_of(folder)), VERDICTS, folder)
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("chaos/reports/test_page_in_browser.py::test_lanes_fault_bands_and_windows_are_drawn")
 def test_nothing_is_fetched(page: str) -> None:
     tags = re.findall(r"<(?:script|link|img|iframe|source)\b[^>]*>", page)
     assert tags
@@ -69,7 +69,9 @@ def test_a_run_that_recorded_nothing_has_its_verdicts_all_the_same(tmp_path: Pat
     assert len(page) < 100_000
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly(
+    "chaos/reports/test_page_in_browser.py::test_verdict_guilt_cost_and_the_time_line_of_their_lanes_are_on_the_first_screen"
+)
 def test_a_million_events_fit_and_the_one_violation_and_the_one_failure_are_drawn(tmp_path: Path) -> None:
     _million(tmp_path)
     missing = Example(who="ns-1", what="broker-b", from_ms=500_000, to_ms=502_000, more={"kind": "must hold"})

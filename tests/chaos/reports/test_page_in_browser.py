@@ -155,7 +155,7 @@ def test_the_link_of_an_example_zooms_there_and_marks_its_lane(page: Any) -> Non
     )
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_the_link_of_an_example_zooms_there_and_marks_its_lane")
 def test_a_link_with_a_place_in_it_opens_there(open_page: Open) -> None:
     page = open_page("#at=20.000,60.000&in=routes&lane=ns-0/broker-a")
     start, end = page.evaluate(RANGE)
@@ -271,7 +271,7 @@ def test_the_switch_turns_the_page_and_the_plots_dark_and_back(page: Any) -> Non
     assert page.evaluate("() => getComputedStyle(document.body).backgroundColor") == light
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_the_switch_turns_the_page_and_the_plots_dark_and_back")
 def test_a_person_who_prefers_dark_gets_dark(open_page: Open) -> None:
     assert open_page(color_scheme="dark").evaluate("() => document.documentElement.classList.contains('dark')")
 

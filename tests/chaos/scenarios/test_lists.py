@@ -127,7 +127,7 @@ def _once(update: Any) -> Any:
     return update_once
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_a_changed_list_is_in_use_within_its_time_and_all_follows")
 def test_a_node_that_cannot_reach_the_address_server_may_keep_its_list_until_it_can(tmp_path: Path) -> None:
     timeline = [
         {"at_s": 50, "do": "black_hole", "links": ["broker-a <-> address-server"]},

@@ -150,7 +150,7 @@ def _object(value: object) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_a_name_server_with_a_shorter_expiry_drops_sooner_and_is_judged_by_its_own")
 def test_clients_that_keep_silent_channels_are_not_asked_to_leave(tmp_path: Path) -> None:
     timeline = [{"at_s": 20, "do": "black_hole", "links": ["clients <-> ns-0"], "for_s": 180}]
     document = {"cluster": {"name_servers": 3, "brokers": 1}, "timeline": timeline}

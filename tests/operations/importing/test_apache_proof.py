@@ -20,7 +20,9 @@ def test_each_incident_is_one_fault_of_apaches_servers_and_clients(name: str) ->
     assert str(scenario.cluster.implementation).startswith("apache-")
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly(
+    "operations/importing/test_importing.py::test_apache_s_own_logs_of_an_incident_are_read_and_not_called_wrong"
+)
 @pytest.mark.e2e
 @pytest.mark.ray
 @pytest.mark.spark

@@ -39,7 +39,7 @@ def test_the_table_counts_by_how_sure_a_claim_is() -> None:
     assert [*table(claims)][2:] == rows
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_of_made_logs_of_each_cause_what_is_claimed_is_true")
 def test_of_recorded_incidents_nothing_wrong_is_certain(tmp_path: Path) -> None:
     claims = [*recordings(range(7100, 7120), tmp_path, "all")]
     assert [one for one in wrong(claims) if one.certainty == "certain"] == []

@@ -23,7 +23,7 @@ def test_a_crash_and_a_pair_partition_are_found_in_logs_with_wrong_clocks(tmp_pa
     assert _sum(found, "offsets_found") >= 0.95 * _sum(found, "offsets") > 10
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_a_crash_and_a_pair_partition_are_found_in_logs_with_wrong_clocks")
 @pytest.mark.parametrize("level", ["clocks", "all"])
 def test_a_hundred_incidents_of_ten_kinds_are_found(level: str, tmp_path: Path) -> None:
     found = list(measured(range(100), tmp_path, level, keep=False))

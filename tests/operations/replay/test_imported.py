@@ -124,7 +124,7 @@ def _renamed(value: Any) -> Any:
     return [_renamed(one) for one in value] if isinstance(value, list) else value
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_the_scenario_has_what_the_import_found")
 def test_the_first_hypothesis_happens_again_and_the_second_does_not(folder: Path, tmp_path: Path) -> None:
     original = read_original(folder, ReplayOptions())
     found = replay(original, ReplayOptions(out=tmp_path / "first"))

@@ -78,7 +78,7 @@ def test_of_very_many_lanes_those_that_differ_are_drawn_first() -> None:
     assert ("ns-99", "broker-a") in kept
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_the_page_says_how_alike_they_are_and_what_was_left_out")
 @pytest.mark.browser
 def test_both_time_lines_are_drawn_and_fit_a_phone(file: Path) -> None:
     from playwright.sync_api import sync_playwright

@@ -44,7 +44,7 @@ def again(original: Original, out: Path, *sets: str, seed: int = 99) -> Replayed
     return replay(original, ReplayOptions(out=out, seed=seed, sets=sets))
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_what_is_not_the_same_is_less_alike")
 def test_with_another_seed_it_happens_again(original: Original, tmp_path: Path) -> None:
     found = again(original, tmp_path / "out")
     assert found.similarity.similarity is not None
@@ -117,7 +117,7 @@ def test_a_hypothesis_is_an_episode_and_a_place(folder: Path) -> None:
     assert "'one' is not allowed; expected EPISODE=PLACE, both from 1, such as 1=2" in done.output
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_the_command_says_how_alike_they_are_and_its_exit_status_whether_it_happens_again")
 def test_what_a_fix_would_have_changed_is_said_client_by_client(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     varied = ["--vary", "timeline.1.nodes=[broker-b] timeline.2.nodes=[broker-b]", "--vary", "settle_s=50"]

@@ -27,7 +27,7 @@ stop(spark)
 """
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_a_session_has_the_archive_where_there_is_one")
 @pytest.mark.spark
 def test_a_jvm_starts_with_classes_that_it_cannot_read(tmp_path: Path) -> None:
     (tmp_path / "classes.jsa").write_bytes(b"no classes at all")
@@ -35,7 +35,7 @@ def test_a_jvm_starts_with_classes_that_it_cannot_read(tmp_path: Path) -> None:
     assert subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout.split() == ["3"]
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_a_session_has_the_archive_where_there_is_one")
 @pytest.mark.spark
 def test_the_session_of_a_small_history_has_the_archive_that_set_up_made(spark: Any) -> None:
     if not settings.CLASSES.is_file():

@@ -132,7 +132,7 @@ except HarnessError as exc:
 """
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_a_query_that_spark_ends_is_a_harness_failure_in_a_line")
 def test_a_jvm_that_dies_is_a_harness_failure_and_no_verdict(tmp_path: Path) -> None:
     history.write_parquet(SMALL.rows, tmp_path)
     temporary = tmp_path / "tmp"

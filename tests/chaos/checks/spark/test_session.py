@@ -86,7 +86,7 @@ def test_the_end_of_a_session_whose_jvm_was_killed_prints_no_warning(monkeypatch
     stop(cast(SparkSession, dead))
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("none: it needs a JVM of its own, as a user who has no name")
 @pytest.mark.spark
 @pytest.mark.skipif(shutil.which("unshare") is None, reason="unshare is not installed")
 def test_a_user_without_a_name_and_a_locale_of_english_letters_do_not_keep_the_jvm_from_a_verdict(

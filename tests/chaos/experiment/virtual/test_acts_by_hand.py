@@ -29,7 +29,7 @@ def test_what_is_done_by_hand_is_recorded_and_no_alarm(tmp_path: Path) -> None:
     assert found_wrong(folder) == {}
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_what_is_done_by_hand_is_recorded_and_no_alarm")
 def test_a_clock_that_is_set_forward_drops_everybody_at_the_next_scan_or_nobody_and_is_no_alarm(tmp_path: Path) -> None:
     folder = record_virtual(few_sends("clock-steps"), 1, tmp_path / "run").path
     rows = list(read_rows(folder))

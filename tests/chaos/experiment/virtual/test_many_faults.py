@@ -160,7 +160,7 @@ def test_the_tables_keep_whoever_can_still_register(do: str, profile: str, tmp_p
     assert found_wrong(folder) == {}
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_the_tables_keep_whoever_can_still_register")
 def test_a_broker_that_keeps_its_dead_channel_is_found(tmp_path: Path) -> None:
     wrong = tmp_path / "keeps.py"
     wrong.write_text(KEEPS_ITS_DEAD_CHANNEL, encoding="utf-8")
@@ -168,7 +168,7 @@ def test_a_broker_that_keeps_its_dead_channel_is_found(tmp_path: Path) -> None:
     assert "routes_are_true" in found_wrong(folder)
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_the_tables_keep_whoever_can_still_register")
 def test_who_is_started_again_while_syns_are_dropped_is_promised_to_nobody_until_the_heal(tmp_path: Path) -> None:
     asked = parted("syn_drop", {"at_s": 60, "do": "restart", "nodes": ["broker-a"]})
     demands = [

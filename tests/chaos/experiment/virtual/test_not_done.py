@@ -84,7 +84,7 @@ def test_a_node_that_does_not_stop_is_killed_and_the_run_goes_on(
     assert [life.incarnation for life in world.lives_of("broker-a")] == [0, 1]
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_a_node_that_does_not_stop_is_killed_and_the_run_goes_on")
 def test_name_servers_too_slow_for_the_prober_end_no_run(tmp_path: Path) -> None:
     """300 starts wait for 3 s each, which takes longer than the harness waits."""
     rows = rows_of(tmp_path, NodeKind.NAME_SERVER, answers_late, steady_s=20, workload={"client_starts": 300})

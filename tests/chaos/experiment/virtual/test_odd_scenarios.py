@@ -325,7 +325,7 @@ def test_it_is_no_alarm(what: str, tmp_path: Path) -> None:
     assert found_wrong(record_virtual(scenario(ODD[what]), 1, tmp_path / "run").path) == {}
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_it_is_no_alarm")
 @pytest.mark.parametrize("what", ODD)
 def test_it_is_no_alarm_with_other_phases(what: str, tmp_path: Path) -> None:
     assert found_wrong(record_virtual(scenario(ODD[what]), 2, tmp_path / "run").path) == {}
@@ -339,7 +339,7 @@ def test_what_the_rule_was_for_is_still_found_there(what: str, tmp_path: Path) -
     assert odd.check in found_wrong(folder.path)
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_it_is_no_alarm")
 def test_commits_to_many_queues_of_a_broker_behind_lost_packets_are_no_alarm(tmp_path: Path) -> None:
     def wrong(seed: int, defect: Defect | None = None) -> set[str]:
         folder = record_virtual(scenario(MANY_QUEUES), seed, tmp_path / f"{seed}-{defect is None}", defect).path

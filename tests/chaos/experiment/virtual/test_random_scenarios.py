@@ -17,7 +17,7 @@ def test_no_check_says_invalid_of_a_random_scenario(tmp_path: Path, seed: int) -
     assert wrong(seed, tmp_path, None) == [], told(random_scenario(seed))
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_no_check_says_invalid_of_a_random_scenario")
 @pytest.mark.spark
 @pytest.mark.parametrize("seed", range(3))
 def test_no_check_says_invalid_of_a_random_scenario_that_spark_has_read(spark: Any, tmp_path: Path, seed: int) -> None:

@@ -30,7 +30,7 @@ def test_no_check_says_invalid_of_a_machine_that_stands_still(tmp_path: Path, se
     assert {verdict.name: verdict.why for verdict in found if verdict.verdict is Validity.INVALID} == {}
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_no_check_says_invalid_of_a_machine_that_stands_still")
 def test_most_of_many_stalls_are_valid_and_none_is_invalid(tmp_path: Path) -> None:
     worst = []
     for seed in range(100, 100 + 3 * len(SHIPPED)):
@@ -40,7 +40,7 @@ def test_most_of_many_stalls_are_valid_and_none_is_invalid(tmp_path: Path) -> No
     assert 2 * sum(worst) < len(worst)
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("chaos/proof/test_selftest.py::test_planted_defects_are_killed_and_their_clean_twin_is_clean")
 def test_most_defects_are_found_all_the_same(tmp_path: Path) -> None:
     planted = [defect for defect in DEFECTS.values() if not defect.of_apache][::6]
     found = [

@@ -88,7 +88,7 @@ def recorded_elsewhere(names: Sequence[str], place: Path, hash_seed: str) -> sub
     )
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_the_same_seed_gives_the_same_history_byte_for_byte_in_any_process")
 @pytest.mark.parametrize("name", ["acting-master", "slave-reads", "broker-crash"])
 def test_a_shipped_scenario_is_the_same_by_any_order_of_sets(tmp_path: Path, name: str) -> None:
     for hash_seed in ("1", "2"):
@@ -109,7 +109,7 @@ def test_the_same_seed_gives_the_same_history_byte_for_byte_in_any_process(tmp_p
         assert "logs/broker-a.log" in first
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_the_same_seed_gives_the_same_history_byte_for_byte_in_any_process")
 def test_another_seed_gives_another_history(tmp_path: Path) -> None:
     histories = [
         digest(record_virtual(short(), seed, tmp_path / str(seed)).path)["history/part-00000.parquet"]
@@ -118,7 +118,7 @@ def test_another_seed_gives_another_history(tmp_path: Path) -> None:
     assert histories[0] != histories[1]
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("none: a figure; tests that are quick would not be if it were missed")
 def test_a_run_of_minutes_at_rocketmqs_own_timers_takes_a_few_seconds_of_processor_time(tmp_path: Path) -> None:
     begin_s = time.process_time()
     folder = record_virtual(find("broker-partition"), 1, tmp_path / "run")
@@ -260,7 +260,7 @@ def test_a_shipped_scenario_is_valid(name: str, profile: str, tmp_path: Path) ->
     assert {name: found[name] for name in scenario.checks} == dict.fromkeys(scenario.checks, Validity.VALID)
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("chaos/test_engines.py::test_spark_says_what_plain_python_says")
 @pytest.mark.spark
 @pytest.mark.parametrize(("name", "profile"), SHIPPED)
 def test_spark_says_valid_of_a_shipped_scenario(name: str, profile: str, tmp_path: Path, spark: Any) -> None:

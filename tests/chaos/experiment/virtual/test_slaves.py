@@ -78,7 +78,7 @@ SWITCHED_AND_STARTED_AGAIN = {
 }
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_a_slave_that_is_made_master_is_told_and_sent_to")
 def test_a_slave_that_was_made_master_is_one_when_it_is_started_again(tmp_path: Path) -> None:
     folder = record_virtual(parse(dict(SWITCHED_AND_STARTED_AGAIN), file="again.yaml"), 1, tmp_path / "run").path
     assert found_wrong(folder) == {}

@@ -176,7 +176,7 @@ def test_of_an_emptied_name_server_nothing_is_left_that_is_stopped_before_its_ti
     asyncio.run(body())
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_a_registration_is_answered_and_never_passed_on_for_its_time_after_a_restart_only")
 @pytest.mark.java
 @pytest.mark.ray
 @pytest.mark.spark

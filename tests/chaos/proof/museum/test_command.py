@@ -26,7 +26,7 @@ def test_an_incident_is_found_and_gone_with_its_fix(tmp_path: Path) -> None:
         assert (tmp_path / "kept" / "i11-two-claim-one-name" / variant / "scenario.yaml").is_file()
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("test_an_incident_is_found_and_gone_with_its_fix")
 @pytest.mark.parametrize("name", shipped("incidents"))
 def test_each_that_ships_is_found_as_it_was_and_gone_with_its_fix(name: str, tmp_path: Path) -> None:
     result = CliRunner().invoke(cli, ["museum", name, "--out", str(tmp_path / "kept")])
