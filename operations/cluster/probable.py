@@ -134,7 +134,7 @@ def probable(
     if not any(one.weight >= KNOWN_WEIGHT for one in told):
         told += dropped(found)
     is_said = any(one.weight >= BY_WORDS for one in told)
-    if spoken := [] if is_said else in_words(texts.in_words):
+    if spoken := [] if is_said else in_words(not_belied(texts.in_words, found)):
         told = [*(one for one in told if one.cause != NOTHING), *spoken]
     if not found.found and not told and not texts.unread and texts.lines - texts.frames >= CALM_LINES:
         told.append(_well(BY_WORDS))

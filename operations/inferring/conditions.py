@@ -73,9 +73,10 @@ def conditions(said: Iterable[Said], times: Mapping[str, int] | None = None) -> 
 def not_belied(said: Iterable[Said], found: Reconstructed) -> list[Said]:
     """Return the causes without those of another cluster's logs, and without what other lines disprove: "no NameServer
     named at boot" of brokers that fetch their list and do register, and "no such topic", which a broker logs before it
-    creates the topic."""
+    creates the topic. Clients that leave a NameServer are none: it keeps nothing of theirs."""
     registers = set[str]()
     created = set[str]()
+    servers = {file for source in found.found if source.kind == NAME_SERVER for file in source.files}
     for source in found.found:
         if any(line.event in ("registered", "name_servers_fetched", "name_servers_set") for line in source.lines):
             registers |= {*source.files}
@@ -86,6 +87,7 @@ def not_belied(said: Iterable[Said], found: Reconstructed) -> list[Said]:
         for one in said
         if one.file not in found.left_out
         and not (one.cause == "no-name-server-given" and one.file in registers)
+        and not (one.cause == "client-gone" and one.file in servers)
         and not (one.cause == "topic-is-nowhere" and created & {*re.findall(r"[\w%-]+", one.text)})
     ]
 

@@ -514,3 +514,14 @@ def test_the_cause_that_an_unknown_leans_to_is_not_told_again_among_the_others()
         name="unknown", certainty="unsure", score=0.6, sentence="Unknown. It is one.", then="", others=[first, second]
     ).told
     assert told[-1] == "   or: two (0.40)"
+
+
+def test_a_client_that_leaves_a_name_server_is_no_trouble_of_its(tmp_path: Path) -> None:
+    left = "".join(
+        f"{AT.format(n)}WARN NettyServerCodecThread_{n} - NETTY SERVER PIPELINE: exceptionCaught exception.\n"
+        "java.io.IOException: Connection reset by peer\n\tat sun.nio.ch.FileDispatcherImpl.read0(Native Method)\n"
+        for n in range(1, 5)
+    )
+    begins = f"{AT.format(0)}INFO main - The Name Server boot success. serializeType=JSON\n"
+    one = of_files(tmp_path, namesrv=begins + left)
+    assert (one.answer.name, one.status) == ("nothing", 0)
