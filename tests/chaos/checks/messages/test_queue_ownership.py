@@ -168,7 +168,9 @@ def test_an_apache_broker_that_was_hung_counts_members_twice_until_their_channel
     assert stretches(builder.made_by("apache-4.9.7", "broker-a").end(500))[-1] == (300 + 120 + 10 + 20 + 3, 500)
 
 
-@pytest.mark.parametrize(("consumer_of", "quiet_from_s"), [("ours", 105 + 20 + 3), ("apache-4.9.7", 105 + 120 + 10 + 20 + 3)])
+@pytest.mark.parametrize(
+    ("consumer_of", "quiet_from_s"), [("ours", 105 + 20 + 3), ("apache-4.9.7", 105 + 120 + 10 + 20 + 3)]
+)
 def test_an_apache_broker_that_stood_still_and_cost_no_call_of_ours_lists_whom_it_listed(
     consumer_of: str, quiet_from_s: float
 ) -> None:
