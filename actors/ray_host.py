@@ -44,6 +44,7 @@ def _environment(workers: int) -> dict[str, str]:
         "RAY_memory_monitor_refresh_ms": "0",  # else Ray kills our small nodes when another's process fills the machine
         "RAY_worker_niceness": "0",  # Ray's 15 would make every timer of a node late as soon as anything else runs
         "RAY_worker_maximum_startup_concurrency": str(workers),  # else only so many are started ahead
+        "RAY_worker_register_timeout_seconds": "600",  # else one that a busy machine starts slowly is given up
     }
 
 

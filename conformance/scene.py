@@ -287,6 +287,7 @@ class Scene:
     def _found(self, seat: Seat, lateness: LoopLateness) -> WatchedProcess:
         subject, dials = seat.subject, seat.dials
         ended_ms = subject.ended_ms or seat.stopping_ms
+        late_ms = lateness.worst_ms(subject.began_ms, ended_ms)
         seen = sorted((_of(each, subject.process) for each in seat.seen), key=lambda one: one.at_ms)
         watched = Watched(
             situation=self._situation.name,
@@ -302,11 +303,7 @@ class Scene:
             ended_ms=ended_ms,
             ended=seat.ended,
             dials_unseen=dials.why_unseen or (f"{dials.lost} were not told in time" if dials.lost else None),
-            late_ms=max(
-                lateness.worst_ms(subject.began_ms, ended_ms),
-                slowest_answer_ms(seen),
-                self._stopped_ms[subject.process],
-            ),
+            late_ms=max(late_ms, slowest_answer_ms(seen), self._stopped_ms[subject.process]),
             seen=tuple(seen),
         )
         return WatchedProcess(watched=watched, last_lines=subject.last_lines, memory=seat.memory)

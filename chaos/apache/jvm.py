@@ -300,7 +300,6 @@ class JavaNode:
 
     async def _measure_lag(self) -> None:
         """Record how late the JVM is, until cancelled."""
-
         record = self._context.record
         await keep_measuring(lambda: self.children, self._context.clock, lambda _, row: record("timer_lag", **row))
 

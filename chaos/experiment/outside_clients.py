@@ -84,7 +84,6 @@ class ClientUnderTest:
     """Each front's changes of behaviour, in order of time."""
     _unclear: set[int] = field(init=False, default_factory=set)
     _looking: asyncio.Task[None] | None = field(init=False, default=None)
-    _measuring: asyncio.Task[None] | None = field(init=False, default=None)
 
     @property
     def name_servers(self) -> tuple[str, ...]:
@@ -115,16 +114,12 @@ class ClientUnderTest:
         self._told = {str(at): str(self._fronts[name].address) for name, at in self.servers.brokers.items()}
         for name in self.servers.name_servers:
             self._fronts[name].addresses = self._told
-        self._looking = asyncio.get_running_loop().create_task(self._look())
-        self._measuring = asyncio.get_running_loop().create_task(
-            keep_measuring(self._running, self.clock, self._was_late)
-        )
+        self._looking = asyncio.get_running_loop().create_task(self._look_and_measure())
         self._probe.start(self._late, self.clock)
 
     async def close(self) -> None:
-        for task in (self._looking, self._measuring):
-            if task is not None:
-                task.cancel()
+        if self._looking is not None:
+            self._looking.cancel()
         self._instances.end(self._now_ms())
         for front in self._fronts.values():
             await front.close()
@@ -179,6 +174,9 @@ class ClientUnderTest:
 
     def _saw(self, instance: Instance, one: Observation) -> None:
         self._nodes[instance.number].saw(one)
+
+    async def _look_and_measure(self) -> None:
+        await asyncio.gather(self._look(), keep_measuring(self._running, self.clock, self._was_late))
 
     async def _look(self) -> None:
         while True:

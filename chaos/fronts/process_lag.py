@@ -11,6 +11,7 @@ unseen; it is no longer than what "at once" may take.
 
 import os
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -64,19 +65,15 @@ class ProcessLag:
 
     def _is_stopped(self) -> bool:
         try:
-            return (self._folder / "stat").read_bytes().rpartition(b") ")[2][:1] in b"Tt"
+            return (self._folder / "stat").read_bytes().rpartition(b") ")[2][:1] in (b"T", b"t")
         except OSError:
             return False
 
     def _waits(self) -> dict[str, int]:
         found = {}
-        try:
+        with suppress(OSError):
             for thread in os.listdir(self._folder / "task"):
-                try:
+                with suppress(OSError, ValueError, IndexError):  # it has ended, or the kernel has no such count
                     text = (self._folder / "task" / thread / "schedstat").read_text(encoding="ascii")
                     found[thread] = int(text.split()[1])
-                except (OSError, ValueError, IndexError):  # it has ended, or the kernel has no such count
-                    continue
-        except OSError:
-            pass
         return found

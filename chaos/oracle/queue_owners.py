@@ -28,7 +28,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from ...remoting.codes import MASTER_ID, RequestCode
+from ...remoting.codes import MASTER_ID
 from ..topology import node_of_client_id
 from .broker import CLIENT_SCAN_MS
 from .intervals import Stretch, grouped, without
@@ -212,7 +212,10 @@ class Seen:
         self._routes = {key: States(*zip(*of, strict=True)) for key, of in routes.items()}
         """Node and topic to the routes that it had."""
         self._is_told = all(node.is_ours for node in world.of_kind("broker", "slave"))
-        self._of_all = [] if self._is_told else [*changes(world), *_unanswered(world, rows)]
+        # Ours record each call that a stall cost: without one nobody's channel ended, and no list changed.
+        are_ours = all(node.is_ours for node in world.of_kind("consumer"))
+        felt_by_all = changes(world.but_stalls() if are_ours else world)
+        self._of_all = [] if self._is_told else [*felt_by_all, *_unanswered(world, rows)]
 
     def judged(self, topic: str, members: Collection[str]) -> Iterator[Judged]:
         """Every stretch in which every queue of the topic must have one owner among these consumers."""
@@ -348,14 +351,14 @@ def _ghosts(world: World, at_ms: float, what: str) -> Change:
 
 
 def _unanswered(world: World, rows: Rows) -> Iterator[Change]:
-    """Heartbeats that ran into their time-outs, which closed the channels. No fault explains these: a JVM that was just
-    started answers its first heartbeat after up to a second of the machine's time (5.5.0 at x3: 3 s, and four members
-    for two until 117 s later)."""
+    """Calls that ran into their time-outs, which closed the channels, perhaps with a heartbeat on its way. No fault
+    explains these: a JVM stood still, or was just started and answers its first heartbeat after up to a second of the
+    machine's time (5.5.0 at x3: 3 s, and four members for two until 117 s later)."""
     brokers = {node.address: node.name for node in world.of_kind("broker", "slave") if not node.is_ours}
     consumers = {node.name for node in world.of_kind("consumer")}
     for row in rows("timed_out"):
-        if row.f == RequestCode.HEART_BEAT.name and row.node in consumers and row.address in brokers:
-            yield _ghosts(world, row.time_ms, f"{row.node}'s heartbeat to {brokers[row.address]} had no answer")
+        if row.f != "connect" and row.node in consumers and row.address in brokers:
+            yield _ghosts(world, row.time_ms, f"{row.node}'s call to {brokers[row.address]} had no answer")
 
 
 def pieces(queue: Queue, held: Iterable[Holding], from_ms: float, to_ms: float) -> list[Piece]:

@@ -159,20 +159,24 @@ def _ends_client(world: World, fault: Fault) -> bool:
 
 def calm_but_stalls(world: World) -> list[Stretch]:
     """The same, and those that stalls took whole: what fails there is late at most."""
-    found = calm(world)
-    return sorted([*found, *(one for one in calm(world.but_stalls()) if without(*one, found) == [one])])
+    return _and_taken(calm(world), calm(world.but_stalls()))
+
+
+def _and_taken(found: list[Stretch], but_stalls: list[Stretch]) -> list[Stretch]:
+    return sorted([*found, *(one for one in but_stalls if without(*one, found) == [one])])
 
 
 @once
 def calm_among(world: World, *nodes: str) -> list[Stretch]:
     """The same for calls that are between these nodes alone: what is done to others, and to their links, is no
-    disturbance of them. Acts by hand are."""
+    disturbance of them. Acts by hand are. With those that stalls took whole, too."""
 
     def disturbs(fault: Fault) -> bool:
         among = fault.source in nodes and (fault.target is None or fault.target in nodes)
         return fault.by_hand or (among and not _ends_client(world, fault))
 
-    return quiet(world, settle_ms(world), faults=[fault for fault in harmful(world) if disturbs(fault)])
+    of = (quiet(of, settle_ms(of), faults=[*filter(disturbs, harmful(of))]) for of in (world, world.but_stalls()))
+    return _and_taken(*of)
 
 
 def is_alone(world: World, client: str, at_ms: float) -> bool:

@@ -166,7 +166,10 @@ def _misled(pulls: pa.Table, sends: pa.Table, part: Part, world: World) -> Itera
     count, begin, last, rising = (floats(pulls[name]) for name in ("count", "first", "last", "rising"))
     batch = {node: world.number(node, "pullBatchSize") for node in pulls["node"].unique().to_pylist()}
     most_asked = _of_each(pulls["node"], batch)
-    goes_on = (next_ >= asked + is_master) & (next_ <= np.maximum(high, asked)) & ((next_ <= first) | (code == 0))
+    # Apache's getMessage reads the queue's end, then the queue, which may have grown meanwhile.
+    is_theirs = is_one_of(pulls["address"], [at for at, node in world.owners.items() if not world.is_ours(node)])
+    is_beyond = (next_ > np.maximum(high, asked)) & ~(is_theirs.to_numpy() & (next_ == last + 1))
+    goes_on = (next_ >= asked + is_master) & ~is_beyond & ((next_ <= first) | (code == 0))
     sends_back = ((next_ == low) | (next_ == high)) & ~(is_at_slave.to_numpy() & (asked >= low))
     is_right = np.select([is_moved, is_end], [sends_back, next_ == asked], goes_on)
     is_right &= (count == 0) | np.isnan(last) | (next_ == last + 1)

@@ -98,6 +98,7 @@ def answered(
     next_: int,
     broker: str = "broker-a",
     held_ms: float = 15_001.0,
+    made_by: str = "ours",
     **handed: int,
 ) -> list[tuple[Any, ...]]:
     """Who is wrong about what, where offsets 0 to 4 were acknowledged by 20 s, the pull took from 30 to 31 s (held: to
@@ -111,6 +112,7 @@ def answered(
     took_ms = held_ms if code == 19 else 1000.0
     pull = {"code": code, "address": address_of(broker), "duration_ms": took_ms, "value": said}
     builder.at(30 + took_ms / 1000).event("consumer-0", "pull", type="ok", offset=asked, **pull, **AT)
+    builder.made_by(made_by, "broker-a")
     verdict = builder.at(60).event("prober", "read_done", offset=6, **AT).end(70).judged(CHECK)
     return [(one.what, str(one.more["kind"]).removeprefix("answered a wrong ")) for one in verdict.examples]
 
@@ -175,6 +177,12 @@ def test_messages_are_as_many_as_were_asked_for_and_are_there_rise_from_the_offs
     kind: str, next_: int, handed: dict[str, int]
 ) -> None:
     assert answered(3, 0, 0, 5, next_, **handed) == ([("broker-a", kind)] if kind else [])
+
+
+@pytest.mark.parametrize(("last", "found"), [(4, []), (3, [("broker-a", "next offset")])])
+def test_apaches_broker_may_hand_over_what_came_after_it_had_read_the_end(last: int, found: list[object]) -> None:
+    handed = {"count": last - 2, "first": 3, "last": last, "rising": last - 2}
+    assert answered(3, 0, 0, 4, 5, made_by="apache-4.9.7", **handed) == found
 
 
 @pytest.mark.parametrize(("held_ms", "kind"), [(15_001.0, ""), (14_900.0, "answered a pull too soon")])

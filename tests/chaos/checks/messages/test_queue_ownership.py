@@ -168,11 +168,23 @@ def test_an_apache_broker_that_was_hung_counts_members_twice_until_their_channel
     assert stretches(builder.made_by("apache-4.9.7", "broker-a").end(500))[-1] == (300 + 120 + 10 + 20 + 3, 500)
 
 
-def test_an_apache_broker_that_let_a_heartbeat_time_out_may_count_its_member_twice_and_ours_does_not() -> None:
+@pytest.mark.parametrize(
+    ("consumer_of", "quiet_from_s"), [("ours", 105 + 20 + 3), ("apache-4.9.7", 105 + 120 + 10 + 20 + 3)]
+)
+def test_an_apache_broker_that_stood_still_and_cost_no_call_of_ours_lists_whom_it_listed(
+    consumer_of: str, quiet_from_s: float
+) -> None:
+    builder = group().made_by("apache-4.9.7", "broker-a").made_by(consumer_of, "consumer-0")
+    builder.at(105).event("broker-a", "timer_lag", lag_ms=5_000.0, duration_ms=5_000.0)
+    assert stretches(builder.end(500))[-1] == (quiet_from_s, 500)
+
+
+@pytest.mark.parametrize("call", ["HEART_BEAT", "PULL_MESSAGE"])
+def test_an_apache_broker_that_let_a_call_time_out_may_count_its_member_twice_and_ours_does_not(call: str) -> None:
     """The consumers share by three members from 130 s on, until 150 s."""
 
     def story(made_by: str) -> Verdict:
-        builder = group().at(120).event("consumer-0", "timed_out", f="HEART_BEAT", address=address_of("broker-a"))
+        builder = group().at(120).event("consumer-0", "timed_out", f=call, address=address_of("broker-a"))
         assign(assign(builder, 130, "consumer-1", B[:2]), 150, "consumer-1", B)
         return check(builder.made_by(made_by, "broker-a").end(400))
 
