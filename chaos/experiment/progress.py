@@ -114,7 +114,7 @@ class Progress:
             return f", about {left_s:.0f} s left"
         phase_s = self._wrote_s - self._phase_s
         expected = f" (expected: about {self._expected_s:.0f} s{self._of_idle})" if self._expected_s > 0 else ""
-        return f"{f' for {phase_s:.0f} s' if 1 <= phase_s < took_s else ''}, {took_s:.0f} s so far{expected}"
+        return f"{f' for {phase_s:.0f} s' if 1 <= phase_s <= took_s - 1 else ''}, {took_s:.0f} s so far{expected}"
 
     def _fitting(self, bar: str, text: str) -> str:
         columns = self._columns() - 1

@@ -33,7 +33,7 @@ from ..scenarios.series import nodes_of
 from ..verdict import Example, Finding, Validity, Verdict, seconds, tenths, worst
 from .cost import Cost
 from .groups import of_each
-from .imported import LIKELY, NOTHING_JUDGED, how_sure, times_of_day
+from .imported import LIKELY, NOTHING_JUDGED, how_sure, times_of_day, with_times_of_day
 from .sentences import and_more, undecided_sentences
 from .text import all_of
 
@@ -226,6 +226,7 @@ def of_incident(said: Answers, incident: Mapping[str, Any], *, is_judged: bool =
         injected=then,
         routes=_in_words(said.routes, words),
         clients=_in_words(said.clients, words),
+        drops=with_times_of_day(said.drops, incident),
         undecided=tuple(_in_words(line, words) for line in said.undecided),
     )
 

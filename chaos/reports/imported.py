@@ -1,5 +1,6 @@
 """Describes incident.json of `nemesrv import` in sentences, for the terminal and for report.html."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby
@@ -14,6 +15,7 @@ LIKELY = 0.7
 NOTHING_JUDGED = "No check has anything to judge in these logs; nemesrv doctor LOGS says what their lines show"
 EPISODES_MAX = 4
 SIGNS_MAX = 3
+_AT_S = re.compile(r"(?:^|\bat )(\d+\.\d) s\b")
 
 
 def result(document: Mapping[str, Any], verdicts: Sequence[Verdict], left_out: int) -> str:
@@ -37,7 +39,7 @@ def answer_list(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     rows = [("Times", f"Seconds since {time_0(document)}; times of day are in this zone, too.")]
     numbered = enumerate(document["episodes"], 1)
     for number, episode in [one for one in numbered if "follows" not in one[1]][:EPISODES_MAX]:
-        signs = "; ".join(signs_of(episode["hypotheses"][0], "for"))
+        signs = "; ".join(signs_of(episode["hypotheses"][0], "for", document))
         rows += [("Signs of it", f"{signs}.")] if signs else []
         rows += [("Not certain", capital(f"{text}.")) for text in alternatives(number, episode)]
     suffered = [*suffered_lines(document.get("suffered") or ()), *ended_before(document)]
@@ -97,10 +99,12 @@ def zone_ms(document: Mapping[str, Any]) -> float:
     return (datetime.fromisoformat(document["origin"]).utcoffset() or timedelta()) / timedelta(milliseconds=1)
 
 
-def signs_of(hypothesis: Mapping[str, Any], side: str) -> list[str]:
+def signs_of(hypothesis: Mapping[str, Any], side: str, document: Mapping[str, Any]) -> list[str]:
     """Return the strongest evidence for or against a fault, each with the file and line of the log. `side`: "for" or
     "against"."""
-    return [f"{one['says']}{_place(one)}" for one in (hypothesis.get(side) or ())[:SIGNS_MAX]]
+    return [
+        f"{with_times_of_day(one['says'], document)}{_place(one)}" for one in (hypothesis.get(side) or ())[:SIGNS_MAX]
+    ]
 
 
 def alternatives(number: int, episode: Mapping[str, Any]) -> Iterator[str]:
@@ -136,6 +140,14 @@ def ended_before(document: Mapping[str, Any]) -> Iterator[str]:
         last = datetime.fromisoformat(source["last"]).astimezone(origin.tzinfo)
         if last < origin + timedelta(milliseconds=min(begins_ms)):
             yield f"{source['source']}: no failure in its log, whose last line is {last:%H:%M:%S}, before the fault"
+
+
+def with_times_of_day(text: str, document: Mapping[str, Any]) -> str:
+    """Return the text with the time of day behind its seconds of the import: `at 190.5 s (07:46:07)`."""
+    if not document.get("origin"):
+        return text
+    begun = datetime.fromisoformat(document["origin"])
+    return _AT_S.sub(lambda found: f"{found[0]} ({begun + timedelta(seconds=float(found[1])):%H:%M:%S})", text)
 
 
 def times_of_day(episode: Mapping[str, Any], document: Mapping[str, Any]) -> str:

@@ -207,8 +207,8 @@ def episode_lines(document: Mapping[str, Any]) -> Iterator[str]:
             continue
         yield f"  {number}. {scored(episode, document)}"
         first = episode["hypotheses"][0]
-        yield from (f"       + {sign}" for sign in signs_of(first, "for"))
-        yield from (f"       - {sign}" for sign in signs_of(first, "against"))
+        yield from (f"       + {sign}" for sign in signs_of(first, "for", document))
+        yield from (f"       - {sign}" for sign in signs_of(first, "against", document))
         yield from (f"    {text}" for text in alternatives(number, episode))
         effects = (one["hypotheses"][0] for one in episodes if one.get("follows") == number)
         yield from (f"    follows from {number}: {effect['sentence']}" for effect in effects)

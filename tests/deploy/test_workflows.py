@@ -90,9 +90,8 @@ def test_the_release_gate_passes_with_the_report_extra_alone(tmp_path: Path) -> 
     done = workflows.run(GATE, project, "./nemesrv[report]")
     assert [status for _, status, _ in done] == [0, 0], done
     ran = sorted(file.parent.parent.name for file in project.glob("runs/*/*/report.html"))
-    assert ran == sorted(
-        ["broker-crash", "broker-partition", "name-server-crash", "name-server-partition"] * 5
-    )  # each with five seeds
+    names = ("broker-crash", "broker-partition", "name-server-crash", "name-server-partition")
+    assert ran == sorted(names * 5)  # each with five seeds
 
 
 @pytest.mark.nightly("test_both_services_stop_a_release_by_the_same_commands_and_keep_what_was_run")

@@ -249,6 +249,14 @@ def test_of_an_import_it_is_told_what_happened_and_not_what_was_injected() -> No
     outside = "what went wrong came from outside"
     assert told.lines()[0] == f"What happened: nothing passed. VALID incident. {behaved}; {outside}."
     assert told.routes.startswith("ns-0 dropped broker-a 109.0 s after the cut (")
+    of_day = {
+        "origin": "2026-11-23T07:42:57+08:00",
+        "episodes": [{"hypotheses": [cut], "from_ms": 1_000, "to_ms": 9_000}],
+    }
+    dropped = replace(told, drops="ns-0 dropped broker-a at 190.5 s (the broker's channel had ended)")
+    again = of_incident(dropped, of_day)
+    assert "nothing passed (07:42:58 to 07:43:06; the fault took 8.0 s)" in again.lines()[0]
+    assert again.drops == "ns-0 dropped broker-a at 190.5 s (07:46:07) (the broker's channel had ended)"
     assert of_incident(told, {"episodes": []}).lines()[0] == f"VALID incident. {behaved}. No fault shows in these logs."
 
 

@@ -44,7 +44,7 @@ def test_logs_that_ask_for_no_fault_say_so() -> None:
 
 def test_a_fault_has_its_times_of_day_its_signs_and_what_else_it_may_have_been() -> None:
     of_link = episode(("likely", "nothing passed"), ("likely", "nothing passed one way"))
-    of_link["hypotheses"][0]["for"] = [{"says": "no answer", "file": "broker.log", "line": 7}]
+    of_link["hypotheses"][0]["for"] = [{"says": "21.5 s ns-0: no answer", "file": "broker.log", "line": 7}]
     document = {
         "origin": "2026-11-23T07:42:57.000+08:00",
         "episodes": [of_link],
@@ -55,7 +55,7 @@ def test_a_fault_has_its_times_of_day_its_signs_and_what_else_it_may_have_been()
     )
     assert answer_list(document) == [
         ("Times", "Seconds since 2026-11-23 07:42:57 UTC+08:00; times of day are in this zone, too."),
-        ("Signs of it", "no answer  broker.log:7."),
+        ("Signs of it", "21.5 s (07:43:18) ns-0: no answer  broker.log:7."),
         ("Not certain", "Or 1=2 (0.23 of the likelihood; the first has 0.77): nothing passed one way."),
         ("Suffered", "consumer-0: a pull failed at 07:43:10."),
     ]

@@ -317,7 +317,9 @@ def test_of_a_route_such_brokers_are_compared_as_the_log_ever_names() -> None:
 def test_an_import_is_compared_as_it_was_recorded_and_with_a_setting_it_is_run_first(folder: Path) -> None:
     same = CliRunner().invoke(cli, ["compare", str(folder), str(folder), "--json"], catch_exceptions=False)
     assert same.exit_code == 3, same.output
-    assert json.loads(same.stdout)["sentence"] == "With B: nothing would have been different."
+    sentence = json.loads(same.stdout)["sentence"]
+    assert sentence.startswith("With B, no metric was tested. ")
+    assert sentence.endswith(" all would have happened, at the same times.")
     sets = ["--set-b", "pollNameServerInterval=60000", "--set-b", "timeline.0.links=['broker-b <-> ns-0']"]
     words = [str(folder), *sets, "--runs", "1", "--seed", "1", "--json"]
     varied = CliRunner().invoke(cli, ["compare", *words], catch_exceptions=False)
