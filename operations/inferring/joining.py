@@ -35,7 +35,7 @@ def shapes_of(seen: Seen) -> list[Candidate]:
 def joined(seen: Seen, chosen: Sequence[Fit], taken: dict[Sign, float]) -> list[Fit]:
     """Return the faults after joining simultaneous faults wherever one fault with a lower price explains them all."""
     left = list(chosen)
-    while (better := _one_join(seen, left, taken) or _one_cover(seen, left, taken)) is not None:
+    while (better := _one_join(seen, left, taken)) is not None:
         members, fit = better
         left = [one for one in left if one not in members] + [fit]
     return _without_idle(seen, left, taken)
@@ -57,35 +57,6 @@ def _anew(seen: Seen, fit: Fit, among: Sequence[Fit], taken: dict[Sign, float]) 
     own = {sign for sign, _ in fit.signs}
     found = [one for one in fits(fit.candidate, seen, rest) if any(sign in own for sign, _ in one.signs)]
     return max([fit, *found], key=lambda one: one.net)
-
-
-COVERED = 0.7
-"""Share of one fault's signs that another must explain to replace it."""
-
-
-def _one_cover(seen: Seen, left: Sequence[Fit], taken: dict[Sign, float]) -> tuple[list[Fit], Fit] | None:
-    """Return a partition between groups that alone explains what several faults of links explain."""
-    links = [one for one in left if one.candidate.name in ("black_hole", "packet_loss")]
-    if len(links) < 2:
-        return None
-    for first in links:
-        met = [one for one in links if one.start.meets(first.start, 2 * one.tolerance_ms(seen))]
-        edges = {edge for one in met for sign, _ in one.signs for edge in [sign.edge] if edge.peer}
-        if len(met) < 2 or len(edges) < PARTED or (said := _groups(met, edges, seen)) is None:
-            continue
-        for name in dict.fromkeys(one.candidate.name for one in met):
-            candidate = shaped(name, said, seen)
-            for fit in fits(candidate, seen, taken) if candidate is not None else ():
-                own = {sign for sign, _ in fit.signs}
-                members = [one for one in left if _share(one, own) >= COVERED]
-                if len(members) > 1 and fit.net > sum(one.net for one in members) + 0.01:
-                    return members, fit
-    return None
-
-
-def _share(fit: Fit, own: set[Sign]) -> float:
-    total = sum(worth for _, worth in fit.signs)
-    return sum(worth for sign, worth in fit.signs if sign in own) / total if total else 0.0
 
 
 def _one_join(seen: Seen, left: Sequence[Fit], taken: dict[Sign, float]) -> tuple[list[Fit], Fit] | None:
