@@ -7,11 +7,12 @@ not say that the client has a route.
 import math
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from ...oracle.intervals import grouped
 from ...oracle.quiet import alone_until, calm_but_stalls, started_again_ms
 from ...oracle.reach import Moment, undisturbed, unrecorded
 from ...oracle.recovery import LOOK_UP, bound
@@ -58,23 +59,19 @@ def recoveries(
 ) -> Iterator[Recovery]:
     """One for every client, operation that it did at all, and moment. `edges` are those of the slots, every moment
     among them."""
-    first: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
-    begun: dict[tuple[str, str], list[tuple[int, float]]] = defaultdict(list)
     works_until: dict[str, float] = defaultdict(float)
     for slot, tally in seen.items():
         works_until[slot.operation] = max(works_until[slot.operation], tally.last_ms or 0.0)
-        segments = first[slot.node, slot.operation]
-        begun[slot.node, slot.operation].append((slot.segment, tally.first_began_ms or math.inf))
-        if tally.first_good_ms is not None:
-            segments[slot.segment] = min(segments.get(slot.segment, math.inf), tally.first_good_ms)
     of_others = {(node.name, "send") for node in world.under_test()}  # who send when they like
-    for (client, operation), segments in sorted(first.items()):
+    of_client = grouped(((slot.node, slot.operation), (slot, tally)) for slot, tally in seen.items())
+    for (client, operation), own in sorted(of_client.items()):
+        good = [(slot.segment, tally.first_good_ms) for slot, tally in own if tally.first_good_ms is not None]
+        begun = [(slot.segment, tally.first_began_ms) for slot, tally in own if tally.first_began_ms is not None]
         is_free = (client, operation) in of_others
-        own = {slot: of for slot, of in seen.items() if (slot.node, slot.operation) == (client, operation)}
         period_ms = _longest_gap_ms(own, edges, world) if is_free else None
         for index, moment in enumerate(found):
             after = bisect_right(edges, moment.at_ms)  # as many edges have passed for what begins from here on
-            success_ms = min((at_ms for segment, at_ms in segments.items() if segment >= after), default=math.inf)
+            success_ms = _first_ms(good, after)
             after_ms = None if math.isinf(success_ms) else max(0.0, success_ms - moment.at_ms)
             next_ms = min((m.at_ms for m in found[index + 1 :] if m.at_ms > moment.at_ms), default=math.inf)
             gaps_ms = (gap.start_ms for gap in unrecorded(world, client) if gap.end_ms > moment.at_ms)
@@ -84,24 +81,26 @@ def recoveries(
             if not undisturbed(world, client, moment.at_ms, max(until_ms, moment.at_ms)):
                 continue
             since_ms = started_again_ms(world, client, moment.at_ms)
-            # its first good one says that the process has a route
-            routed = any(since_ms <= at_ms <= moment.at_ms for at_ms in segments.values())
+            # a good one says that the process has a route
+            routed = any(since_ms <= at_ms <= moment.at_ms for _, at_ms in good)
             window = bound(world, client, operation, moment, routed=routed, period_ms=period_ms)
             if is_free:
-                begun_ms = min(
-                    (at_ms for segment, at_ms in begun[client, operation] if segment >= after), default=math.inf
-                )
-                window = window.plus(begun_ms - moment.at_ms, "until it sends")
+                window = window.plus(_first_ms(begun, after) - moment.at_ms, "until it sends")
             yield Recovery(client, operation, moment, window, until_ms, after_ms)
 
 
-def _longest_gap_ms(own: Mapping[Slot, Tally], edges: Sequence[float], world: World) -> float:
+def _first_ms(times: Iterable[tuple[int, float]], segment: int) -> float:
+    """The first of these times, each with its segment, from this segment on; inf: there is none."""
+    return min((at_ms for of, at_ms in times if of >= segment), default=math.inf)
+
+
+def _longest_gap_ms(own: Iterable[tuple[Slot, Tally]], edges: Sequence[float], world: World) -> float:
     """How far apart a client's operations were at most while nothing disturbed it. inf: it did not do it twice."""
     longest_ms = 0.0
     for calm in calm_but_stalls(world):
         within = [
             (of.first_good_ms, of.last_ms)
-            for slot, of in own.items()
+            for slot, of in own
             if slot.segment > 0
             and edges[slot.segment - 1] >= calm.start_ms
             and slot.until < len(edges)
