@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import pytest
 
+from nemesrv.chaos.apache.maven import cache
 from tests.apache_matrix.test_runs import need_apaches
 from tests.clients_matrix.catalogue import CLIENTS
 from tests.clients_matrix.install import ClientMissing, install
@@ -85,6 +86,13 @@ def assert_shows(output: str, expected: str) -> None:
         rest = rest[at + 1 :]
 
 
+def put_servers(folder: Path) -> None:
+    """Apache's servers lie where a build of the reader's checkout would put its own."""
+    built = folder / "rocketmq" / "distribution" / "target" / "rocketmq-5.3.3" / "rocketmq-5.3.3"
+    built.mkdir(parents=True)
+    (built / "lib").symlink_to(cache("apache") / "servers-5.3.3")
+
+
 def put_clients(folder: Path) -> None:
     """`./my-client` and `node` are our client, `classes` and `jars` those of Apache's."""
     try:
@@ -114,6 +122,7 @@ def test_a_page_of_the_tutorial_does_what_it_says(
     words = words_of(page)
     if "apache" in words:
         need_apaches()
+        put_servers(folder)
     if "client" in words:
         put_clients(folder)
         monkeypatch.setenv("PATH", str(folder), prepend=":")
