@@ -41,7 +41,7 @@ _NEAREST = {(ProgramPart.SERVERS, "4.9.8"): "4.9.7"}
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """A version of Apache's programs. `text` is the name of the distribution in a scenario."""
+    """A version of Apache's programs. `text` is a name of the distribution for scenarios, with a whole path."""
 
     text: str
     version: str | None = None
@@ -96,7 +96,8 @@ def distribution(text: str) -> Distribution | None:
     if match := _VERSION.fullmatch(text):
         return Distribution(text, version=match[1])
     if text.startswith("apache:") and len(text) > len("apache:"):
-        return Distribution(text, home=Path(text.removeprefix("apache:")).expanduser())
+        home = Path(text.removeprefix("apache:")).expanduser().absolute()
+        return Distribution(f"apache:{home}", home=home)  # a node's process has another working folder
     raise ValueError(f"{text!r} is no implementation; expected {ALLOWED}")
 
 

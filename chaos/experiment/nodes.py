@@ -148,7 +148,7 @@ class NodePlan:
         own = self.scenario.nodes.get(broker_name(name))
         is_broker = kind is not NodeKind.NAME_SERVER
         return ServerPlan(
-            implementation=made_by,
+            implementation=str(distribution(made_by)),
             kind=kind,
             listen=self.listen[name],
             advertised=self.advertised[name],

@@ -66,7 +66,9 @@ def render() -> str:
         rows = [one for one in CATALOGUE if group_of(one) == kinds]
         title = "producers, consumers and the prober" if kinds == CLIENTS else group.replace("name_s", "NameS")
         usual = Counter(one.upstream for one in rows).most_common(1)[0][0]
-        parts.append(f"## Settings of {title}\n\nRocketMQ's class that has these settings is {usual}, or the class in the column `class`.\n\n")
+        parts.append(
+            f"## Settings of {title}\n\nRocketMQ has them in {usual}, or in the class of the column `class`.\n\n"
+        )
         parts.append(
             "| setting | class | 4.9 | 5.x | allowed | symbol | what it says |\n|---|---|---|---|---|---|---|\n"
         )

@@ -50,6 +50,13 @@ def test_a_folder_is_asked_for_its_version(tmp_path: Path) -> None:
     assert found.profile is Profile.V4_9
 
 
+def test_a_folder_is_named_whole_for_processes_with_another_working_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert str(distribution("apache:mq")) == f"apache:{tmp_path / 'mq'}"
+
+
 def test_a_folder_that_is_no_distribution_says_what_is_missing(tmp_path: Path) -> None:
     found = distribution(f"apache:{tmp_path}")
     assert found is not None
