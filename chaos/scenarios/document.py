@@ -114,10 +114,9 @@ def change(text: str, document: dict[str, Any], keys: Collection[str]) -> str:
     """
     key, equals, said = text.partition("=")
     path = [part for part in key.strip().split(".") if part]
-    if not equals or not path:
-        raise ScenarioError(
-            "--set", "", repr(text), "KEY=VALUE, such as settle_s=90 or config.brokers.forceRegister=false"
-        )
+    if not equals or not path or not said.strip():  # as an unset variable of a CI job leaves it
+        allowed = "KEY=VALUE, such as settle_s=90 or config.brokers.forceRegister=false; KEY=null for no value"
+        raise ScenarioError("--set", "", repr(text), allowed)
     try:
         value = yaml.safe_load(said)
     except yaml.YAMLError as exc:

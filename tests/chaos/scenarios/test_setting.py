@@ -23,7 +23,7 @@ from nemesrv.remoting.node.profile import Profile
         ("ns-1.serverChannelMaxIdleTimeSeconds=90", "config.ns-1.serverChannelMaxIdleTimeSeconds", 90),
         ("pollNameServerInterval=5000", "config.clients.pollNameServerInterval", 5_000),
         ("registerNameServerPeriod=20000", "config.brokers.registerNameServerPeriod", 20_000),
-        ("seed=", "seed", None),
+        ("seed=null", "seed", None),
     ],
 )
 def test_a_key_leads_into_the_file(text: str, place: str, value: object) -> None:
@@ -39,6 +39,10 @@ def test_a_key_leads_into_the_file(text: str, place: str, value: object) -> None
     ("text", "said"),
     [
         ("settle_s", "--set: 'settle_s' is not allowed; expected KEY=VALUE, such as"),
+        (
+            "promises.brokers_left_within_s=",
+            "expected KEY=VALUE, such as settle_s=90 or config.brokers.forceRegister=false; KEY=null",
+        ),
         ("=3", "KEY=VALUE"),
         ("settle_s=-1", "--set: settle_s: -1 is not allowed; expected a number from 0 to 100,000"),
         ("setle_s=1", "--set: setle_s: 1 is not allowed; expected one of the keys"),
