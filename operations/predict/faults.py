@@ -158,7 +158,8 @@ def faults_of(scenario: Scenario) -> tuple[FaultSpan, ...]:
     groups = grouped((fault.fault_id, fault) for fault in world.faults if fault.start_ms > -1 and fault.injected)
     found = [_fault(world, parts) for parts in groups.values()] + _wipes(scenario)
     if not found:
-        raise ScenarioError(scenario.name, "timeline", "", "at least one fault: there is nothing to recover from")
+        allowed = "at least one fault; the scenario.yaml of an import has none: `nemesrv replay` writes one that has"
+        raise ScenarioError(scenario.name, "timeline", "", allowed)
     return tuple(sorted(found, key=lambda one: one.start_ms))
 
 

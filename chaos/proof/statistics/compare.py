@@ -272,7 +272,7 @@ def _print_checks(console: Console, sides: Sides) -> None:
         both = [[verdict for run in side for verdict in run.verdicts if verdict.name == name] for side in sides.runs]
         rows.append((name, *map(_verdicts, both)))
     if rows:
-        title = "checks: verdicts, and what was measured in the worst run"
+        title = "checks: verdicts, and what was measured in the first run with the worst verdict"
         print_rows(console, ("check", "A", "B"), rows, title=title)
 
 

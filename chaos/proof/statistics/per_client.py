@@ -19,7 +19,7 @@ CHANGED_MAX = 12
 _APART_MS = 1_000.0
 _MEANING = (
     "without a broker: the longest time in which one broker answered none of the client's sends and pulls; "
-    "last failed send: the time from the first fault to it"
+    "last failed send: the time from the first fault to it; of several runs each figure is the median"
 )
 
 
