@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from ...chaos.oracle.intervals import grouped
 from ..logs_to_rows.reconstruct import Reconstructed
@@ -208,8 +209,7 @@ def dropped(found: Reconstructed) -> Iterator[Condition]:
     broker came back."""
     by_broker = grouped(((row["node"], row.get("broker_name")), row) for row in found.rows if row["event"] in _COMES)
     for (server, broker), rows in by_broker.items():
-        drops = [row for row in rows if (value := row.get("value") or {}).get("reason") != "unregistered"
-                 and row["event"] == "broker_dropped" and "file" in value]  # fmt: skip
+        drops = [row for row in rows if _is_drop(row)]
         if not broker or not drops:
             continue
         last, times = drops[-1], "" if len(drops) == 1 else f" {len(drops)} times"
@@ -225,6 +225,14 @@ def dropped(found: Reconstructed) -> Iterator[Condition]:
 
 
 _COMES = ("registration", "broker_dropped")
+
+
+def _is_drop(row: Mapping[str, Any]) -> bool:
+    """Whether a line of a log says that a broker was dropped, and the broker had not unregistered."""
+    value = row.get("value") or {}
+    return row["event"] == "broker_dropped" and value.get("reason") != "unregistered" and "file" in value
+
+
 DROPPED = 4.0
 SET_BACK_MS, STEPS, AROUND = 60_000.0, 2, 6
 """Least step back, most steps per log, and lines around a step; otherwise the log was pasted together."""
