@@ -101,7 +101,7 @@ def _test_of(item: pytest.Item) -> str:
 def _stand_in(named: str, path: Path, root: Path) -> str:
     """The test that `nightly(named)` in the file means, or `none: WHY`; empty if there is none such."""
     if named.startswith("none: "):
-        return named * (named != "none: ")
+        return "" if named == "none: " else named
     file, _, test = named.rpartition("::")
     path = root / "tests" / file if file else path
     there = path.is_file() and re.search(rf"^(async )?def {test}\(", path.read_text(encoding="utf-8"), re.MULTILINE)
