@@ -25,7 +25,7 @@ from ...verdict import Finding
 from ..findings import Rule, finding
 from ..tolerance import Tolerance
 from .commits import Behind
-from .control import Control
+from .control import Control, once
 from .timer_acts import Run, by_process
 
 _ROW = "MQClientInstance: commits each persistConsumerOffsetInterval"
@@ -61,6 +61,7 @@ def brokers_that_tell(world: World) -> frozenset[str]:
     return frozenset(node.name for node in world.ours("broker"))
 
 
+@once
 def runs_of(control: Control, process: tuple[str, int]) -> Sequence[Run]:
     """The runs of persistAllConsumerOffset of a process of ours."""
     return [run for run in by_process(control, "scheduled_task").get(process, ()) if run.row.f == PERSIST]
