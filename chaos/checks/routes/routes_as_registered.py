@@ -323,10 +323,12 @@ def _kept(control: Control, world: World) -> Iterator[Finding]:
 
 def _versions(control: Control, world: World) -> Iterator[Finding]:
     """Whether each process of a broker of ours raised its dataVersion only as a topic changed, and began with the one
-    that the process before it had. A deleted topic's row has no version."""
+    that the process before it had written. A change of brokerPermission raises the dataVersion and writes no
+    topics.json (AdminBrokerProcessor.updateBrokerConfig). A deleted topic's row has no version."""
+    changes = [act for act in world.acts if act.broker_permission is not None]
     masters = {node.name for node in world.ours("broker") if not elects(world, node.name)}
-    had: dict[tuple[str, int], set[int]] = defaultdict(set)
-    deleted, registered = set[tuple[str, int]](), dict[tuple[str, int], dict[float, int]]()
+    had, unwritten = defaultdict[Process, set[int]](set), defaultdict[Process, set[int]](set)
+    deleted, registered = set[Process](), dict[Process, dict[float, int]]()
     for row in control.rows("topic", "register"):
         if row.node not in masters:
             continue
@@ -335,6 +337,8 @@ def _versions(control: Control, world: World) -> Iterator[Finding]:
             registered.setdefault(row.process, {})[row.began_ms] = version
         elif row.event == "topic" and version is not None:
             had[row.process].add(version)
+            if any(act.node == row.node and act.began_ms <= row.time_ms <= act.ended_ms for act in changes):
+                unwritten[row.process].add(version)
         elif row.event == "topic" and not row.decoded:
             deleted.add(row.process)
 
@@ -349,7 +353,7 @@ def _versions(control: Control, world: World) -> Iterator[Finding]:
             yield from of_version(process, "changes its version", raised - known)
     for one, other in pairwise(sorted(registered)):
         if one[0] == other[0]:
-            last = max(registered[one].values())
+            last = max({*registered[one].values()} - unwritten[one], default=0)
             older = {version for version in registered[other].values() if version < last}
             yield from of_version(other, "keeps its version", older)
 

@@ -532,3 +532,19 @@ def test_a_refusal_is_not_held_against_another_registration_of_the_same_moment()
     builder.registers("ns-0", "broker-a", ORDERS, 2, address=A)
     builder.event("ns-0", "registration", broker_name="broker-a", broker_id=0, address=A, code=1)
     assert [one for one in kinds(builder) if one[1] == "accepts registrations"] == []
+
+
+@pytest.mark.parametrize(("f", "wrong"), [("update_config", []), ("update_topic", ["keeps its version"])])
+def test_a_broker_writes_its_version_at_a_change_of_a_topic_and_not_at_a_change_of_its_permission(
+    f: str, wrong: list[str]
+) -> None:
+    sent: dict[str, Any] = {"type": "ok", "name_server": address_of("ns-0")}
+    builder = story().at(0.5).event("broker-a", "register", value={"version": 1}, **sent)
+    said = {"settings": {"brokerPermission": 2}} if f == "update_config" else {"perm": 2}
+    builder.at(30).event("admin", "admin", f=f, type="ok", target="broker-a", code=0, value=said, duration_ms=5)
+    row = {"read": 4, "write": 4, "perm": 2}
+    builder.at(30).event("broker-a", "topic", topic="orders", value={**row, "version": 2})
+    builder.at(31).event("broker-a", "register", value={"version": 2}, **sent)
+    builder.at(60).event("broker-a", "topic", incarnation=1, topic="orders", value={**row, "version": 1})
+    builder.at(61).event("broker-a", "register", incarnation=1, value={"version": 1}, **sent)
+    assert [kind for who, kind in kinds(builder) if who == "broker-a" and "version" in kind] == wrong
