@@ -18,6 +18,7 @@ from ..chaos.fronts.instances import ids_of
 from ..chaos.fronts.observed import Asked, Dialled, Foreign, Observation, Opened
 from ..chaos.fronts.process_lag import keep_measuring
 from ..chaos.fronts.sockets import descendants, process_of
+from ..chaos.topology import ADDRESS_SERVER
 from ..remoting.node.clock import RealClock
 from ..remoting.node.network import Address
 from ..remoting.node.profile import Profile
@@ -36,7 +37,7 @@ from .situations import (
     Watched,
     slowest_answer_ms,
 )
-from .stand import ADDRESS_SERVER, GROUP, TOPIC, Stand
+from .stand import GROUP, TOPIC, Stand
 from .subject import Instructions, Program, Subject, within
 
 SEVERAL_S = 3.0

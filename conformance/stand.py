@@ -33,6 +33,7 @@ from ..chaos.fronts.behaviour import PASSES, REFUSES
 from ..chaos.fronts.front import Front
 from ..chaos.fronts.observed import Asked, Happened, Observation
 from ..chaos.fronts.rows import PULLS, SENDS
+from ..chaos.topology import ADDRESS_SERVER
 from ..clients.config import ProducerConfig
 from ..clients.producer.producer import DefaultMQProducer
 from ..remoting.codes import PERM_READ, PERM_WRITE
@@ -46,7 +47,6 @@ from ..remoting.node.tasks import cancel_all
 from .situations import KILL, NAME_SERVER_LIST, QUEUES, RESTART, RouteAnswers, SituationStep, Target
 
 TOPIC, GROUP = "nemesrv-conform", "nemesrv-conform-group"
-ADDRESS_SERVER = "address-server"
 LOOPBACK = "127.0.0.1"
 _ANY_PORT = Address(LOOPBACK, 0)
 _STORE_FILE = 16 << 20

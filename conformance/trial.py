@@ -24,13 +24,14 @@ from ..chaos.errors import HarnessError
 from ..chaos.experiment.progress import Progress
 from ..chaos.fronts.observed import Asked, Dialled, Foreign, Opened, Protocol
 from ..chaos.machine import processors
+from ..chaos.topology import ADDRESS_SERVER
 from ..remoting.node.clock import RealClock
 from ..remoting.node.network import Address
 from ..remoting.node.tasks import cancel_all
 from .capacity import LoopLateness, Places, at_once, end_s, planned
 from .scene import START_LIMIT_S, ConformPlan, Scene, WatchedProcess
 from .situations import GET_ROUTEINFO, SITUATIONS, Situation, Watched
-from .stand import ADDRESS_SERVER, TOPIC
+from .stand import TOPIC
 from .subject import STOP_S, told_of
 
 TOLD_EACH_S, TOLD_EACH_S_IN_A_PIPE = 1.0, 30.0

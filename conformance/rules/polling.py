@@ -8,8 +8,9 @@ from itertools import pairwise
 from statistics import median
 
 from ...chaos.fronts.behaviour import PASSES
-from ...chaos.fronts.observed import Asked, Behaved, Dialled, Happened
+from ...chaos.fronts.observed import Asked, Behaved, By, Closed, Dialled, Foreign, Happened
 from ...chaos.oracle.choosing.start_choice import ALPHA
+from ...chaos.topology import ADDRESS_SERVER
 from ..situations import GET_ROUTEINFO, NAME_SERVER_LIST, Watched
 from .lookups import TryOutcome, lookups, tries
 from .rule import LeftOut, Measured, Rules, Samples
@@ -115,6 +116,8 @@ def list_change_s(watched: Sequence[Watched]) -> Measured:
         # the one in use has left the list: who turns to one of the new list has taken it; else who turns to a new one
         meant = now if last not in now else now - {*before} - set(one.name_servers)
         taken = next((tried for tried in made if tried.began_ms > change.at_ms and tried.front in meant), None)
+        if _gave_up_on_the_list(one, change.at_ms, one.stopping_ms if taken is None else taken.began_ms):
+            return Measured.undecided("nemesrv's address server was too slow to tell the client the new list")
         if taken is not None:
             found.add(round((taken.began_ms - change.at_ms) / 1000, 1), one, change.at_ms, front=taken.front)
         elif last in now:
@@ -123,6 +126,14 @@ def list_change_s(watched: Sequence[Watched]) -> Measured:
             found.why = "it has taken no NameServer of the new list"
             found.add(None, one, change.at_ms, still=last)
     return found.longest(NOT_TAKEN, of_any=True)
+
+
+def _gave_up_on_the_list(watched: Watched, from_ms: float, to_ms: float) -> bool:
+    """Return whether the client ended a request for the list: the address server closes each connection that it has
+    answered."""
+    asked = {each.connection for each in watched.of(Foreign) if each.front == ADDRESS_SERVER}
+    closed = (each for each in watched.of(Closed) if each.by is By.CLIENT and each.connection in asked)
+    return any(from_ms < each.at_ms <= to_ms for each in closed)
 
 
 @rules("empty", unit="look-ups", tolerance=0.0, is_bound=True, by_chance=True)

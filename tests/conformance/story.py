@@ -14,12 +14,15 @@ from nemesrv.chaos.fronts.observed import (
     By,
     Closed,
     Dialled,
+    Foreign,
     GaveUp,
     Happened,
     Observation,
     Opened,
+    Protocol,
     Reported,
 )
+from nemesrv.chaos.topology import ADDRESS_SERVER
 from nemesrv.conformance.situations import Watched
 from nemesrv.remoting.node.network import Address
 
@@ -120,6 +123,14 @@ class Story:
         if connection is not None:
             self._seen.append(Closed(at_ms=at_s * 1000, front=front, connection=connection, by=by))
         return self
+
+    def fetch_list(self, at_s: float, *, ended_by: By = By.SERVER, after_s: float = 0.01) -> Story:
+        """A request for the list by HTTP; the address server closes what it has answered."""
+        self.dial(ADDRESS_SERVER, at_s)
+        connection = self._open[ADDRESS_SERVER]
+        about: dict[str, Any] = {"front": ADDRESS_SERVER, "connection": connection}
+        self._seen.append(Foreign(at_ms=at_s * 1000, protocol=Protocol.HTTP, began=b"GET", **about))
+        return self.close(ADDRESS_SERVER, at_s + after_s, ended_by)
 
     def behave(self, front: str, behaviour: Behaviour, at_s: float) -> Story:
         self._seen.append(Behaved(at_ms=at_s * 1000, front=front, behaviour=behaviour))

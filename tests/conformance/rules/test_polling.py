@@ -3,6 +3,7 @@
 import pytest
 
 from nemesrv.chaos.fronts.behaviour import PASSES, REFUSES
+from nemesrv.chaos.fronts.observed import By
 from nemesrv.chaos.verdict import Validity
 from nemesrv.conformance.rules import RULES, LeftOut
 from nemesrv.conformance.situations import Watched
@@ -65,6 +66,15 @@ def test_a_client_whose_name_server_left_the_list_takes_one_of_the_new() -> None
     assert verdict("list_change_s", {"at_most": 150}, list_changes(front="ns-0")) is Validity.INVALID
     assert isinstance(RULES["list_change_s"].measure([list_changes(front=None, at_work_s=None)]), LeftOut)
     assert found("list_change_s", Story("list_changes").ask("ns-0", 0.1).watched()).why == "the list never changed"
+
+
+def test_a_client_that_the_address_server_answered_too_late_is_not_judged_by_its_list() -> None:
+    def fetched(ended_by: By) -> Story:
+        story = Story("list_changes", for_s=180.0).ask("ns-0", 0.05).happened("name_server_list", "ns-1;ns-2", 20.0)
+        return story.fetch_list(130.0, ended_by=ended_by, after_s=3.0).ask("ns-0", 150.0)
+
+    assert verdict("list_change_s", {"at_most": 150}, fetched(By.CLIENT).watched()) is Validity.UNKNOWN
+    assert verdict("list_change_s", {"at_most": 150}, fetched(By.SERVER).watched()) is Validity.INVALID
 
 
 def empty(look_ups: int) -> Watched:
