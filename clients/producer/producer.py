@@ -138,7 +138,7 @@ class DefaultMQProducer:
     async def _send(self, request: SendRequest, record: SendRecord, timeout_ms: int) -> SendResult:
         """Send with up to 1 + retry_times_when_send_failed tries within `timeout_ms`, as the table at the top
         of this module says."""
-        config, begin_ms = self._config, self._now_ms()
+        config, begin_ms = self._config, int(record.begin_s * 1000)
         publish = await self._publish_table.find(request.topic)
         tries = 1 + config.retry_times_when_send_failed
         brokers_sent: list[str] = []
@@ -201,7 +201,7 @@ class DefaultMQProducer:
         timeout_ms: int,
     ) -> SendResult:
         """Try once, at the queue that `select` picks. Raises the errors of `_send_once` and of `PublishTable.find`."""
-        begin_ms = self._now_ms()
+        begin_ms = int(record.begin_s * 1000)
         publish = await self._publish_table.find(request.topic)
         queue = select(publish.ring.queues)
         return await self._send_once(request, record, queue, timeout_ms - (self._now_ms() - begin_ms))

@@ -29,7 +29,8 @@ class SendRecord:
         self._context = context
         self._message = request.message
         self._op_id = op_id
-        self._begin_s = context.clock.monotonic_s()
+        self.begin_s = context.clock.monotonic_s()
+        """The send's time-out counts from here."""
         self._attempts = 0
         self.maybe_stored = 0
         """How many of its attempts may have stored the message: each of them stores the message once at most."""
@@ -68,10 +69,10 @@ class SendRecord:
         """Record that the broker did not answer this attempt in the time that the send call had left."""
         fields = {name: attempt[name] for name in ("op_id", "attempt", "address")}
         value = {"attempt_ms": attempt_ms}
-        self._context.record_ended(self._begin_s, "timed_out", f="send", value=value, **fields)
+        self._context.record_ended(self.begin_s, "timed_out", f="send", value=value, **fields)
 
     def _ended(self, type_: str, **fields: object) -> None:
-        self._context.record_ended(self._begin_s, "send", type=type_, **self._call, **fields)
+        self._context.record_ended(self.begin_s, "send", type=type_, **self._call, **fields)
 
     @property
     def _call(self) -> dict[str, object]:
