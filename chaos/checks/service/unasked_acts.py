@@ -160,9 +160,11 @@ class Unasked(Process):
         taken = (run for run in self.rows("route_changed") if self.start_ms <= run.ended_ms <= at_ms)
         if topic == TBW102 or not any(run.row.topic == topic for run in taken) or not self._serves(topic, at_ms):
             return False
-        told = {of for of, spans in self.told.items() if any(start <= at_ms < end for start, end in spans)}
         route = client_routes(self.control).at(*self.process, topic, at_ms)
-        return self.addresses([route["brokers"]]) <= told & self.world.owners.keys()
+        return self.addresses([route["brokers"]]) <= self._told_at(at_ms) & self.world.owners.keys()
+
+    def _told_at(self, at_ms: float) -> set[str]:
+        return {of for of, spans in self.told.items() if any(start <= at_ms < end for start, end in spans)}
 
     def _cut_short(self) -> Iterator[Done]:
         """Polls that had no answer to their first look-up; wrong are those that asked for more. A client that has no
@@ -203,6 +205,9 @@ class Unasked(Process):
         if not brokers or any(not brokers.get(name) for name in queues):
             return False
         if self.kind == "consumer":
+            told = self._told_at(at_ms)
+            if any(told.isdisjoint(ids.values()) for ids in brokers.values()):
+                return False  # cleanOfflineBroker may have left it without an address of this broker
             taken = (run.row for run in reversed(self.rows("assigned")) if run.ended_ms <= at_ms)
             held = next((row.decoded or () for row in taken if row.topic == topic), ())
             # A round that is under way asks the brokers that the route named when the round began.

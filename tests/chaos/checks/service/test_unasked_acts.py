@@ -36,6 +36,15 @@ def kinds(told: HistoryBuilder, lag_ms: float = 1.0) -> list[tuple[str, str]]:
     return [(found.object, found.kind) for found in wrong(check(told, lag_ms))]
 
 
+def without_address() -> HistoryBuilder:
+    """A route of another topic named broker-a last, at another address, and names broker-a no more: cleanOfflineBroker
+    leaves no address of broker-a, though the route of orders names broker-a (random seed 1760089)."""
+    told, by_hand = routed(story(), "broker-a"), route_of("broker-a")
+    by_hand["brokers"] = {"broker-a": {"0": "10.9.9.9:10911"}}
+    told.at(10).event("consumer-0", "route_changed", topic="others", value=by_hand)
+    return routed(told, "broker-b", at_s=20, topic="others")
+
+
 def test_a_look_up_between_polls_is_asked_for_by_nothing() -> None:
     assert check(routed(story(), "broker-a")).verdict is Validity.VALID
     for told in (routed(story(), "broker-a"), holding(routed(story(), "broker-a"), "broker-a")):
@@ -60,6 +69,7 @@ def test_a_poll_asks_for_each_topic_once() -> None:
             look_up(routed(routed(story(), "broker-a"), broker_b=[4, 4, 6, 0], at_s=QUIET_S - 0.01), QUIET_S, 0.01),
             id="of a topic whose route lost its broker just before",
         ),
+        pytest.param(look_up(without_address(), QUIET_S, 0.01), id="of a broker that it has forgotten"),
     ],
 )
 def test_what_a_client_has_no_route_of_it_may_ask_for_at_any_time(told: HistoryBuilder) -> None:
