@@ -31,7 +31,7 @@ from ..record.at_slaves import ANSWERED_MS, copied_before, slaves_that_tell
 from ..record.commits import AtSlave, Behind, CommitFacts, Committed, Place, unread
 from ..record.control import Row as ControlRow
 from ..record.timer_acts import Run
-from ..record.uncommitted import behind, brokers_that_tell, runs_of
+from ..record.uncommitted import GivenUp, behind, brokers_that_tell, given_up, runs_of
 from ..record.uses import PART_MS
 from .commits_by_place import FirstPast, Received, by_queue, committer, queue_of, times_of
 from .offsets_kept import READ_MS, OffsetsKept
@@ -263,12 +263,12 @@ class _Explained(OffsetsKept):
                 if place in self._elsewhere:
                     continue
                 drop = drops.get((*taken.process, taken.op_id))
-                gives = (drop.time_ms, drop.offset or 0) if drop is not None and found.queue == queue_of(drop) else None
+                gives = given_up(self.control, drop) if drop is not None and found.queue == queue_of(drop) else None
                 runs = runs_of(self.control, taken.process)
                 late = _late(found, taken.offset or 0, self.first.get(place), runs, gives)
                 for first_ms, (worked_ms, offset, is_left) in late.items():
                     committed_ms = first_ms if np.isfinite(first_ms) else None
-                    dropped_ms = gives[0] if gives is not None and is_left else None
+                    dropped_ms = gives.at_ms if gives is not None and is_left else None
                     by = *taken.process, taken.time_ms
                     yield Behind(place, offset, *by, worked_ms, committed_ms, dropped_ms)
 
@@ -337,11 +337,11 @@ class _Explained(OffsetsKept):
 
 
 def _late(
-    received: Received, begins_at: int, past: FirstPast | None, runs: Sequence[Run], gives: tuple[float, int] | None
+    received: Received, begins_at: int, past: FirstPast | None, runs: Sequence[Run], gives: GivenUp | None
 ) -> dict[float, tuple[float, int, bool]]:
     """When each commit came that was later than the next of the holder's `runs` for some of what a holding received of
     a queue (inf: never), and what of that was worked off first, when and which offset; and whether it was later than
-    when the holder gave the queue up (`gives`: when, and what it had worked off).
+    when the holder gave the queue up (`gives`).
 
     Worked off is a message when all before it are, from the holding's first message, or from a commit, on.
     """
@@ -351,8 +351,7 @@ def _late(
     begun_ms = np.array([run.began_ms for run in runs])
     ended_ms = np.array([*(run.ended_ms for run in runs), np.inf])
     is_left = np.zeros(len(offsets), bool)
-    if gives is not None and gives[1] - 1 in offsets:  # or it has skipped what nobody wants
-        is_left = (first_ms > gives[0]) & (offsets < gives[1])
+    says = gives is not None and gives.offset - 1 in offsets  # or it has skipped what nobody wants
     for island in np.split(np.arange(len(offsets)), np.flatnonzero(np.diff(offsets) != 1) + 1):
         begins = island[0] == 0 and offsets[0] == begins_at
         since_ms = -np.inf if begins else first_ms[island[0]]
@@ -360,6 +359,9 @@ def _late(
             continue
         worked_ms = np.maximum(since_ms, np.maximum.accumulate(times[island]))
         due_ms = ended_ms[np.searchsorted(begun_ms, worked_ms, "right")]
+        if gives is not None:
+            had_to = (worked_ms < gives.begun_ms) | (says & (offsets[island] < gives.offset))
+            is_left[island] = had_to & (first_ms[island] > gives.at_ms)
         late = np.flatnonzero((first_ms[island] > due_ms) | is_left[island])
         for commit_ms, at in zip(*np.unique(first_ms[island][late], return_index=True), strict=True):
             left = bool(is_left[island][first_ms[island] == commit_ms].any())

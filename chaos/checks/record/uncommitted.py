@@ -19,13 +19,13 @@ from ...oracle.commits import CommitRules
 from ...oracle.deliveries import Holding
 from ...oracle.roles import elects
 from ...oracle.slaves import offsets_vary, slaves_of
-from ...oracle.time_outs import PERSIST
+from ...oracle.time_outs import PERSIST, REBALANCE
 from ...oracle.world import World
 from ...verdict import Finding
 from ..findings import Rule, finding
 from ..tolerance import Tolerance
 from .commits import Behind
-from .control import Control, once
+from .control import Control, Row, once
 from .timer_acts import Run, by_process
 
 _ROW = "MQClientInstance: commits each persistConsumerOffsetInterval"
@@ -62,9 +62,27 @@ def brokers_that_tell(world: World) -> frozenset[str]:
 
 
 @once
-def runs_of(control: Control, process: tuple[str, int]) -> Sequence[Run]:
-    """The runs of persistAllConsumerOffset of a process of ours."""
-    return [run for run in by_process(control, "scheduled_task").get(process, ()) if run.row.f == PERSIST]
+def runs_of(control: Control, process: tuple[str, int], task: str = PERSIST) -> Sequence[Run]:
+    """The runs of a task of a process of ours, by default of persistAllConsumerOffset."""
+    return [run for run in by_process(control, "scheduled_task").get(process, ()) if run.row.f == task]
+
+
+class GivenUp(NamedTuple):
+    """When a holder said that it had given a queue up, and what had to be committed by then."""
+
+    at_ms: float
+    offset: int
+    """What it says to have committed."""
+    begun_ms: float
+    """What was worked off before this moment."""
+
+
+def given_up(control: Control, drop: Row) -> GivenUp:
+    """Of a `queue_dropped` row. A rebalance marks all queues that it gives up, and then commits them one by one."""
+    rounds = runs_of(control, drop.process, REBALANCE)
+    at = bisect_right(rounds, drop.time_ms, key=lambda run: run.began_ms) - 1
+    is_within = at >= 0 and drop.time_ms <= rounds[at].ended_ms
+    return GivenUp(drop.time_ms, drop.offset or 0, rounds[at].began_ms if is_within else drop.time_ms - _JUST_MS)
 
 
 def behind(those: Iterable[Behind], rules: CommitRules, control: Control) -> Iterator[Finding]:

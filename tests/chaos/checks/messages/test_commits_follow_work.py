@@ -338,10 +338,19 @@ def test_nothing_is_asked_of_a_run_when_the_queue_is_gone_or_the_way_is_not_free
         return verdict(committed(ran(builder, 106), 300, 0, -1, by=by)).verdict
 
     assert after(worked(story(), 3)) is Validity.INVALID
-    assert after(dropped(worked(story(), 3).at(105)), by="consumer-1") is Validity.VALID
+    gone = dropped(committed(worked(story(), 3), 104.9, 3, -1).at(105))
+    assert verdict(ran(gone, 106)).verdict is Validity.VALID
     assert after(dropped(worked(story(), 3).at(105))) is Validity.INVALID  # it commits for a queue that it gave up
     assert after(worked(story(), 3).at(104).fault(*cut)) is Validity.VALID
     assert after(worked(story(), 3).at(104).fault(*KILL)) is Validity.VALID
+
+
+@pytest.mark.parametrize(("dropped_s", "found"), [(102.0, ["given up without a commit"]), (100.9, [])])
+def test_what_was_worked_off_is_committed_before_a_queue_goes_whatever_its_holder_says(
+    dropped_s: float, found: list[str]
+) -> None:
+    told = dropped(worked(story(), 1).at(dropped_s))  # it says that it has committed nothing
+    assert kinds(verdict(ran(told, 106))) == found
 
 
 def test_of_somebody_elses_broker_no_commits_are_known() -> None:
