@@ -9,6 +9,7 @@ that got them.
     nothing committed since 5 was received, by a persistAllConsumerOffset or before the queue goes: uncommitted.py
     committed at a slave though the route has the master: at_slaves.py
     given up, and committed all the same, later than at once: nothing that befell others explains it
+    told 41 with code 21, and given up at 60: DefaultMQPushConsumerImpl goes on just there
 
 A message counts as worked off when its listener is done with it (`receive`). A group's commits are judged against what
 all of its members received; with broadcasting each consumer keeps its own offsets, and none may be at a broker.
@@ -35,6 +36,7 @@ _RULES = {
     "older": ("queues were taken at a lower offset", "older offsets answered"),
     "behind": ("times work was not committed in time", "commits late"),
     "left": ("queues were given up without a commit", "queues given up without a commit"),
+    "moved": ("queues went on elsewhere than code 21 said", "wrong offsets after code 21"),
     "misplaced": ("commits were at a slave", "commits at a slave"),
     "forgotten": ("offsets were not kept", "offsets not kept"),
     "given_up": ("commits were for queues given up", "commits for queues given up"),
@@ -52,6 +54,10 @@ def judge(history: Gathering, world: World) -> Verdict:
     counts = Counter(facts.counts)
     own = [*_begun(history.control, world), *misplaced(facts.at_slaves, rules.dues, history.control)]
     found = [*facts.findings, *own]
+    unclear = world.mixed_up_by_hand
+    if unclear and counts["moved"]:  # it follows from one answer, whatever was done by hand
+        unclear, counts, own = "", Counter(commits=counts["commits"], moved=counts["moved"]), []
+        found = [one for one in found if one.more["rule"] == "moved"]
     wrong, unsure = [one for one in found if one.wrong], counts["unsure"] + sum(not one.wrong for one in own)
     first = sorted(wrong or found, key=lambda one: (one.more["rule"] != "forgotten", one.from_ms, one.object))
     at_brokers = [_at_brokers(client, commits, world) for client, commits in sorted(facts.at_brokers.items())]
@@ -68,7 +74,7 @@ def judge(history: Gathering, world: World) -> Verdict:
         why=why,
         why_unsure=f"{why}, which a killed consumer's lost rows or the machine's lateness may explain",
         nothing="no offset was committed" if world.of_kind("consumer") else "there was no consumer",
-        unclear=world.mixed_up_by_hand,
+        unclear=unclear,
         measured={"commits": counts["commits"], **broken},
         allowed={"bound_ms": 0.0, "formula": NEVER, "row": ROW},
         findings=(*first[:FINDINGS_MAX], *at_brokers),

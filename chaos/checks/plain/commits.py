@@ -11,18 +11,21 @@ receive ─┘                         received by then? ── no ───┴�
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ....remoting.codes import ResponseCode
+from ....remoting.node.profile import Profile
 from ...arrow import np, pc
 from ...oracle.deliveries import askers
 from ...oracle.intervals import grouped
 from ...oracle.queue_owners import node_of_client
 from ...oracle.reach import unrecorded
 from ...oracle.slaves import SYNCHRONIZED_MS, offsets_vary, slaves_of
-from ...oracle.time_outs import OFFSET_CALL_MS, SUSPEND_MS
+from ...oracle.time_outs import OFFSET_CALL_MS, SUSPEND_MS, pull_delay
 from ...oracle.world import World
 from ...verdict import Finding
 from ..check import foremost
@@ -35,7 +38,7 @@ from ..record.uncommitted import GivenUp, behind, brokers_that_tell, given_up, r
 from ..record.uses import PART_MS
 from .commits_by_place import FirstPast, Received, by_queue, committer, queue_of, times_of
 from .offsets_kept import READ_MS, OffsetsKept
-from .part import Part, Reading, Row, Together, floats, is_one_of
+from .part import Part, Reading, Row, Together, floats, is_one_of, rows_in
 
 ROW = "an offset is committed when all messages before it are consumed"
 REPEATED = "set back by a pull"
@@ -57,7 +60,7 @@ def commits(part: Part, world: World) -> CommitFacts:
 COMMITS = Reading(
     Together.QUEUE,
     ("commit", "send", "receive", "sent_back", "pull"),
-    ("type", "f", "role", "op_id", "offset", "address", "duration_ms", "value"),
+    ("type", "f", "role", "op_id", "offset", "address", "code", "duration_ms", "value"),
     commits,
     types=("ok",),
 )
@@ -77,6 +80,7 @@ class _Explained(OffsetsKept):
         yield from self._back()
         yield from behind(self._behind(), self.rules, self.control)
         yield from (found for _, found in self._forgotten)
+        yield from self._moved()
         if not self.broadcasting:
             yield from self._older()
             yield from self._given_up()
@@ -242,6 +246,43 @@ class _Explained(OffsetsKept):
             over_ms=measured_ms - bound_ms,
             more=place.told("older", row.offset or 0),
         )
+
+    # -- told that its offset is wrong
+
+    def _moved(self) -> Iterator[Finding]:
+        """Queues that a consumer gave up at another offset than the one that code 21 had told it to go on at. What a
+        rebalance gives up meanwhile is committed as it is; 4.9 waits 10 s before it gives the queue up."""
+        rows = self.control.rows("queue_dropped")
+        drops = grouped(((*row.process, *queue_of(row)), row) for row in rows if self.world.is_ours(row.node))
+        of_member = {member: group for group in askers(self.world) for member in group.members}
+        is_moved = pc.equal(self.pulls["code"], int(ResponseCode.PULL_OFFSET_MOVED))
+        for pull in rows_in(self.pulls.filter(is_moved)) if drops else ():
+            queue, consumer, told_ms = (
+                (pull["topic"], pull["broker_name"], pull["queue_id"]),
+                pull["node"],
+                pull["time_ms"],
+            )
+            of = drops.get((consumer, pull["incarnation"], *queue), [])
+            drop = next((drop for drop in of if drop.time_ms >= told_ms), None)
+            wait = pull_delay(self.world, consumer, "illegal_offset") if self._waits_to_move else None
+            by_ms = told_ms + (wait.ms if wait else 0.0)
+            if drop is None or drop.time_ms < by_ms or given_up(self.control, drop).by_rebalance:
+                continue
+            place, next_ = Place(*queue, of_member[consumer].name), json.loads(pull["value"])["next"]
+            if drop.offset != next_ and not self.rules.was_reset(place.queue, place.group, told_ms, drop.time_ms):
+                yield finding(
+                    (consumer, place.broker_name, place.topic),
+                    "went on at another offset",
+                    (told_ms, drop.time_ms),
+                    at_no_time("DefaultMQPushConsumerImpl.pullMessage, OFFSET_ILLEGAL: updateOffset, persist, remove"),
+                    out=(drop.time_ms, drop.time_ms + 1.0),
+                    wrong=1,
+                    more={**place.told("moved", next_), "before": drop.offset},
+                )
+
+    @property
+    def _waits_to_move(self) -> bool:
+        return self.world.timers.profile is Profile.V4_9
 
     # -- not committed in time
 

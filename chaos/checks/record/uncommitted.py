@@ -75,6 +75,7 @@ class GivenUp(NamedTuple):
     """What it says to have committed."""
     begun_ms: float
     """What was worked off before this moment."""
+    by_rebalance: bool
 
 
 def given_up(control: Control, drop: Row) -> GivenUp:
@@ -82,7 +83,8 @@ def given_up(control: Control, drop: Row) -> GivenUp:
     rounds = runs_of(control, drop.process, REBALANCE)
     at = bisect_right(rounds, drop.time_ms, key=lambda run: run.began_ms) - 1
     is_within = at >= 0 and drop.time_ms <= rounds[at].ended_ms
-    return GivenUp(drop.time_ms, drop.offset or 0, rounds[at].began_ms if is_within else drop.time_ms - _JUST_MS)
+    begun_ms = rounds[at].began_ms if is_within else drop.time_ms - _JUST_MS
+    return GivenUp(drop.time_ms, drop.offset or 0, begun_ms, is_within)
 
 
 def behind(those: Iterable[Behind], rules: CommitRules, control: Control) -> Iterator[Finding]:

@@ -523,3 +523,12 @@ def test_all_kinds_together_are_each_counted() -> None:
     builder = _of_all_kinds()
     plain = builder.judged(CHECK)
     assert [plain.measured[name] for name in _COUNTED] == [13, 3, 1, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(("offset", "found"), [(1, []), (5, ["went on at another offset"])])
+def test_a_consumer_that_is_told_that_its_offset_is_wrong_goes_on_where_the_broker_said(
+    offset: int, found: list[str]
+) -> None:
+    told = committed(worked(story(), 1), 104, 1, -1).at(110)
+    told.event("consumer-0", "pull", type="ok", offset=5, code=21, value={"max": 1, "min": 0, "next": 1}, **AT)
+    assert kinds(verdict(dropped(told.at(120), offset=offset))) == found

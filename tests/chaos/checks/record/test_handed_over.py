@@ -44,8 +44,8 @@ def test_a_consumer_that_is_shut_down_commits_what_it_has_worked_off() -> None:
 
 def test_nothing_is_asked_of_who_has_worked_off_nothing_or_cannot_reach_its_broker() -> None:
     cut = ("f2", "black_hole", "timeout", "consumer-0", "broker-a")
-    assert verdict(given_up(routed(), offset=None)).verdict is Validity.VALID
-    assert verdict(given_up(routed(), offset=9)).verdict is Validity.VALID  # it skipped what nobody wants
+    assert verdict(given_up(routed(), 102.6, offset=None)).verdict is Validity.VALID
+    assert verdict(given_up(routed(), 102.6, offset=9)).verdict is Validity.VALID  # it skipped what nobody wants
     assert verdict(given_up(routed("broker-b"))).verdict is Validity.VALID
     assert verdict(given_up(routed().at(103).fault(*cut))).verdict is Validity.VALID
     assert verdict(given_up(routed()).at(104.5).fault("f2", "kill", "sigkill", "broker-a")).verdict is Validity.VALID
