@@ -49,6 +49,7 @@ class SendRecord:
             digest=message_digest(self._message.body, self._message.properties),
             code=int(_CODE_OF_STATUS[result.status]),
             attempt=self.maybe_stored,
+            **({"value": {"tries": self._attempts}} if self._attempts > 1 else {}),
         )
 
     def failed(self, error: RocketMQError) -> None:

@@ -110,14 +110,15 @@ def _stored(message: Slow, due_ms: float, world: World) -> Stretch | None:
     return Stretch(from_ms, at_ms) if from_ms < at_ms else None
 
 
-def _is_senders(changed: Sequence[Slow]) -> bool:
+def _is_senders(what: str, changed: Sequence[Slow]) -> bool:
     """Whether their producers changed them, and not the brokers that stored them: no broker knows which message was
-    tried before, and what one producer sends to several brokers only the producer has in its hands."""
+    tried before, and what one producer sends to several brokers only the producer has in its hands; how soon each
+    broker delivers a delayed message is the broker's own."""
     producers, brokers = {one.producer for one in changed}, {one.broker_name for one in changed}
     if len(producers) > 1 and len(brokers) == 1:
         return False
-    tried = len(changed) > 1 and all(one.attempt > 1 for one in changed)
-    return tried or (len(producers) == 1 and len(brokers) > 1)
+    tried = len(changed) > 1 and all(one.tries > 1 for one in changed)
+    return tried or (what == NOT_AS_SENT and len(producers) == 1 and len(brokers) > 1)
 
 
 def judge(history: Gathering, world: World) -> Verdict:
@@ -132,8 +133,9 @@ def judge(history: Gathering, world: World) -> Verdict:
     counts = dict.fromkeys(_COUNTS, 0) | Counter(fate.counts_as for fate in fates)
     counts |= {"acknowledged": len(fates) + seen.prompt, "prompt": seen.prompt}
     found = [fate for fate in fates if fate.what]
-    if _is_senders([one.message for one in found if one.what == NOT_AS_SENT]):
-        found = [one._replace(what=NOT_AS_GIVEN) if one.what == NOT_AS_SENT else one for one in found]
+    for what in (NOT_AS_SENT, EARLY):
+        if _is_senders(what, [one.message for one in found if one.what == what]):
+            found = [one._replace(what=NOT_AS_GIVEN) if one.what == what else one for one in found]
     wrong = [one for one in found if one.is_wrong]
     lags = (one.allowed.lag_ms for one in fates if one.allowed is not None)
     lag_ms = max((ms for ms in lags if ms is not None), default=None)

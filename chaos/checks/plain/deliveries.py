@@ -71,8 +71,8 @@ class Slow(NamedTuple):
     receiver: str | None = None
     changed: bool = False
     """Whether what was received is not what was sent."""
-    attempt: int = 0
-    """How many tries of the send may have stored it."""
+    tries: int = 1
+    """How many the send had; of somebody else's producer: how many may have stored it."""
     pulls: tuple[Pull, ...] = ()
     """The last ones of its group at or below its offset, begun before it was received; in order of time."""
     delay_ms: float = 0.0
@@ -107,6 +107,7 @@ _COLUMNS = (
     "f",
     "duration_ms",
     "born_ms",
+    "value",
 )
 LAST = 2**62
 """The offset of a delayed message that nobody received: behind all others of its queue."""
@@ -252,7 +253,7 @@ def _one_by_one(sends: Sequence[Row], receipts: Sequence[Row], groups: Sequence[
                 offset=LAST if is_delayed else send["offset"],
                 group=group.name,
                 changed=any(row["is_other"] for row in came),
-                attempt=send["attempt"] or 0,
+                tries=value_of(send).get("tries", send["attempt"] or 0),
                 delay_ms=due_ms - acked_ms,
             )
             if came:
