@@ -215,7 +215,10 @@ class _Explained(OffsetsKept):
         if any(fault.overlaps(passed_ms, taken_ms) for fault in stopped):
             return
         copied, slaves = copied_before(world, broker, taken_ms), slaves_of(world, broker)
-        kind, since_ms, measured_ms, bound_ms = "time-out of the query", passed_ms, taken_ms - passed_ms, ANSWERED_MS
+        # Nobody asked before the consumer's process began, and nobody was asked before the broker's.
+        lives = (world.life_at(node, taken_ms) for node in (row.node, broker))
+        asked_ms = max([taken_ms - ANSWERED_MS, *(life.start_ms for life in lives if life is not None)])
+        kind, since_ms, measured_ms, bound_ms = "age of the query", passed_ms, taken_ms - passed_ms, taken_ms - asked_ms
         answered = broker
         if offsets_vary(world, broker, taken_ms):
             at_master = (one["time_ms"] for one in higher if one["node"] == broker)
