@@ -258,11 +258,13 @@ def examples_of(findings: Iterable[Finding], validity: Validity) -> tuple[Exampl
 
 
 def _examples(findings: Iterable[Finding]) -> list[Example]:
-    """The worst first; of what is as bad, what was seen of a topic that is neither RocketMQ's own nor a broker's. A
-    second example of one send comes behind all others that are wrong."""
+    """The worst first; of what is as bad to a millisecond, what was seen of a topic that is neither RocketMQ's own nor
+    a broker's, and what came first. A second example of one send comes behind all others that are wrong."""
 
-    def key(one: Finding) -> tuple[object, bool]:
-        return one.badness, not is_own(one.topic) and one.topic not in (one.subject, one.object)
+    def key(one: Finding) -> tuple[object, ...]:
+        *kind, over_ms = one.badness
+        is_users = not is_own(one.topic) and one.topic not in (one.subject, one.object)
+        return *kind, round(over_ms), is_users, -(one.example.from_ms or 0.0)
 
     bad = sorted((one for one in findings if one.wrong or one.late), key=key, reverse=True)
     first: dict[object, int] = {}

@@ -167,13 +167,16 @@ def _misled(pulls: pa.Table, sends: pa.Table, part: Part, world: World) -> Itera
     batch = {node: world.number(node, "pullBatchSize") for node in pulls["node"].unique().to_pylist()}
     most_asked = _of_each(pulls["node"], batch)
     # Apache's getMessage reads the queue's end, then the queue, which may have grown meanwhile.
-    is_theirs = is_one_of(pulls["address"], [at for at, node in world.owners.items() if not world.is_ours(node)])
-    is_beyond = (next_ > np.maximum(high, asked)) & ~(is_theirs.to_numpy() & (next_ == last + 1))
+    theirs = [at for at, node in world.owners.items() if not world.is_ours(node)]
+    is_theirs = is_one_of(pulls["address"], theirs).to_numpy()
+    is_beyond = (next_ > np.maximum(high, asked)) & ~(is_theirs & (next_ == last + 1))
     goes_on = (next_ >= asked + is_master) & ~is_beyond & ((next_ <= first) | (code == 0))
     sends_back = ((next_ == low) | (next_ == high)) & ~(is_at_slave.to_numpy() & (asked >= low))
     is_right = np.select([is_moved, is_end], [sends_back, next_ == asked], goes_on)
     is_right &= (count == 0) | np.isnan(last) | (next_ == last + 1)
-    wrong = [(low > asked) & ~is_moved, ((is_master | is_copy) & (high < least)) | (high > most)]
+    is_behind = (high <= last) & ~is_theirs
+    least = np.where(is_behind, np.fmax(least, last + 1), least)
+    wrong = [(low > asked) & ~is_moved, ((is_master | is_copy | is_behind) & (high < least)) | (high > most)]
     is_of_others = (code == ResponseCode.PULL_RETRY_IMMEDIATELY) & (asked >= high) & is_master
     wrong += [count > most_asked, (rising < count) | (begin < asked), is_of_others, ~is_right]
     asks = least_asked(part.control.rows, "messages")
