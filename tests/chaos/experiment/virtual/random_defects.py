@@ -5,7 +5,7 @@ the defect and, from the same seed, without. Five things may come of it:
 
 | idle | both histories are the same row by row: the defect had nothing to do there |
 | unseen | nothing that a peer could see differs for longer than 50 ms, which every check allows (near_histories.py) |
-| found | a check says INVALID, plainly judged or, where none does, by all checks with Spark |
+| found | a check says INVALID |
 | missed | the histories differ by more, and no check says INVALID |
 | false alarm | a check calls the run without the defect INVALID, so the pair tells nothing |
 
@@ -19,7 +19,6 @@ import random
 import shutil
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,8 +30,7 @@ from nemesrv.chaos.experiment.rehearsal import same
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.proof.defects import DEFECTS, Defect
 from nemesrv.chaos.runner import record_virtual
-from nemesrv.chaos.scenarios.model import CHECK_NAMES, Scenario
-from nemesrv.chaos.verdict import Validity
+from nemesrv.chaos.scenarios.model import Scenario
 from tests.chaos.experiment.virtual.near_histories import near
 from tests.chaos.experiment.virtual.random_scenarios import random_scenario, told
 
@@ -90,8 +88,8 @@ def _is_wrong(scenario: Scenario, defect: Defect) -> bool:
     return defect.name not in _OF_BROADCASTS or workload.broadcasting
 
 
-def plainly(number: int, out: Path) -> Pair:
-    """What came of the pair by the checks that need no Spark; of what is missed both run folders stay."""
+def compared(number: int, out: Path) -> Pair:
+    """What came of the pair; of what is missed both run folders stay."""
     scenario, defect = pair(number)
     places = out / str(number) / "without", out / str(number) / "with"
     shutil.rmtree(out / str(number), ignore_errors=True)
@@ -112,42 +110,20 @@ def plainly(number: int, out: Path) -> Pair:
     return Pair(number, defect.name, told(scenario), what, by)
 
 
-def with_spark(missed: Sequence[Pair], out: Path) -> Iterator[Pair]:
-    """The same, by all checks."""
-    from nemesrv.chaos.checks.spark.judge import check_run
-    from nemesrv.chaos.checks.spark.session import session, stop
-
-    if not missed:
-        return
-    spark = session()
-    for one in missed:
-        verdicts = check_run(out / str(one.number) / "with", CHECK_NAMES, spark)
-        by = tuple(sorted(v.name for v in verdicts if v.verdict is Validity.INVALID))
-        if by:
-            shutil.rmtree(out / str(one.number))
-        yield Pair(one.number, one.defect, one.scenario, FOUND if by else MISSED, by)
-    stop(spark)
-
-
 @click.command()
 @click.option("--pairs", default=500, show_default=True)
 @click.option("--first", default=0, show_default=True)
 @click.option("--processes", default=1, show_default=True)
-@click.option("--plain", is_flag=True, help="Only the checks that need no Spark: some seconds a pair.")
 @click.option("--out", type=click.Path(path_type=Path), required=True)
-def main(pairs: int, first: int, processes: int, plain: bool, out: Path) -> None:
+def main(pairs: int, first: int, processes: int, out: Path) -> None:
     """Exit status 1 when a pair was missed, or a false alarm."""
     numbers = range(first, first + pairs)
     results: dict[int, Pair] = {}
     with ProcessPoolExecutor(processes) as pool:
-        for one in pool.map(plainly, numbers, [out] * len(numbers)):
+        for one in pool.map(compared, numbers, [out] * len(numbers)):
             results[one.number] = one
             if one.what != IDLE:
                 click.echo(f"{one}")
-    missed = [] if plain else [one for one in results.values() if one.what == MISSED]
-    for one in with_spark(missed, out):
-        results[one.number] = one
-        click.echo(f"with Spark: {one}")
     by_defect: dict[str, Counter[str]] = defaultdict(Counter)
     for one in results.values():
         by_defect[one.defect][one.what] += 1

@@ -260,18 +260,6 @@ def test_a_shipped_scenario_is_valid(name: str, profile: str, tmp_path: Path) ->
     assert {name: found[name] for name in scenario.checks} == dict.fromkeys(scenario.checks, Validity.VALID)
 
 
-@pytest.mark.nightly("chaos/test_engines.py::test_spark_says_what_plain_python_says")
-@pytest.mark.spark
-@pytest.mark.parametrize(("name", "profile"), SHIPPED)
-def test_spark_says_valid_of_a_shipped_scenario(name: str, profile: str, tmp_path: Path, spark: Any) -> None:
-    from nemesrv.chaos.checks.spark.judge import check_run
-
-    scenario = of_profile(name, profile)
-    folder = record_virtual(scenario, 1, tmp_path / "run")
-    by_spark = check_run(folder.path, scenario.checks, spark)
-    assert {verdict.name: verdict.verdict for verdict in by_spark} == dict.fromkeys(scenario.checks, Validity.VALID)
-
-
 def of_profile(name: str, profile: str) -> Scenario:
     scenario = find(name)
     return scenario.model_copy(update={"cluster": scenario.cluster.model_copy(update={"profile": profile})})
