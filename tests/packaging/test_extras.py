@@ -11,6 +11,7 @@ from packaging.requirements import Requirement
 from nemesrv.chaos.installation import EXTRAS
 from tests import generate
 from tests.packaging.wheels import base_environment_with, requirements_of
+from tests.ran import ran
 
 RECORDED = """
 import sys
@@ -27,14 +28,7 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def nemesrv(python: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [str(python), "-m", "nemesrv.chaos", *arguments],
-        cwd=python.parents[2],
-        env={"PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return ran([str(python), "-m", "nemesrv.chaos", *arguments], cwd=python.parents[2], env={"PATH": "/usr/bin:/bin"})
 
 
 def pip(wheel: Path, extra: str) -> str:
@@ -93,14 +87,7 @@ def test_without_spark_a_history_that_is_too_large_for_plain_python_is_one_sente
 
 def test_without_extras_what_needs_none_works(python: Path) -> None:
     assert "broker-partition" in nemesrv(python, "scenarios").stdout
-    done = subprocess.run(
-        [str(python), "-c", RECORDED, "run"],
-        cwd=python.parents[2],
-        env={"PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ran([str(python), "-c", RECORDED, "run"], cwd=python.parents[2], env={"PATH": "/usr/bin:/bin"})
     assert done.stdout == "1\n", done.stderr
 
 
@@ -147,14 +134,7 @@ def test_on_the_machines_clock(nemesrv_cluster): ...
 
 def test_without_extras_the_plugin_serves_tests_on_the_virtual_clock(python: Path, wheel: Path, tmp_path: Path) -> None:
     (tmp_path / "test_mine.py").write_text(MARKED)
-    done = subprocess.run(
-        [str(python), "-m", "pytest", "-p", "no:cacheprovider"],
-        cwd=tmp_path,
-        env={"PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ran([str(python), "-m", "pytest", "-p", "no:cacheprovider"], cwd=tmp_path, env={"PATH": "/usr/bin:/bin"})
     said = f"nemesrv: nemesrv_cluster on the real clock needs ray, which is not installed: {pip(wheel, 'ray')}"
     assert (done.returncode, said in done.stdout) == (1, True), done.stdout + done.stderr
     assert "1 passed, 1 error" in done.stdout, done.stdout

@@ -2,11 +2,12 @@
 
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.ran import ran
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -39,13 +40,7 @@ def program(clone: Path, name: str, says: str) -> None:
 
 def set_up(clone: Path, **env: str) -> str:
     """The one line that it ends with, status 4."""
-    done = subprocess.run(
-        [str(clone / "deploy" / "setup.sh")],
-        env={"PATH": str(clone / "bin"), **env},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ran([str(clone / "deploy" / "setup.sh")], env={"PATH": str(clone / "bin"), **env})
     assert (done.returncode, done.stdout) == (4, "")
     assert not (clone / ".venv").exists()
     (line,) = done.stderr.splitlines()

@@ -3,7 +3,6 @@
 import itertools
 import math
 import random
-import subprocess
 import sys
 from collections import Counter
 
@@ -27,6 +26,7 @@ from nemesrv.chaos.oracle.choosing.start_choice import (
 from nemesrv.chaos.scenarios.loading import find
 from nemesrv.clients.name_servers import NameServerSelector
 from nemesrv.remoting.node.network import Address
+from tests.ran import ran
 
 ALPHA, POWER, BIAS = 1e-3, 0.99, 0.1
 LIST = [Address("127.0.0.1", 9876 + i) for i in range(3)]
@@ -114,7 +114,7 @@ def test_the_start_choice_needs_no_scipy() -> None:
         "power_of(7, 3, bias=BIAS, alpha=ALPHA), power_of(900, 9, bias=BIAS, alpha=ALPHA)\n"
         "starts_needed(3, bias=0.3, power=0.9, alpha=1e-3), detectable_bias(7, 9, power=0.9, alpha=1e-3)\nprint('done')"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    done = ran([sys.executable, "-c", code], check=True, timeout=120)
     assert done.stdout == "done\n"
 
 
