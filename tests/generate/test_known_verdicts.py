@@ -32,14 +32,6 @@ def test_a_small_clean_history_is_valid_to_every_check(profile: Profile, tmp_pat
 
 
 @pytest.mark.nightly("test_a_small_clean_history_is_valid_to_every_check")
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_a_clean_history_of_200000_events_is_valid_to_every_check(tmp_path: Path, seed: int) -> None:
-    written = generate.write(tmp_path, events=200_000, seed=seed)
-    assert written.rows > 190_000
-    assert said(verdicts(tmp_path)) == ALL_VALID
-
-
-@pytest.mark.nightly("test_a_small_clean_history_is_valid_to_every_check")
 @pytest.mark.spark
 def test_a_clean_history_of_200000_events_is_valid_to_every_check_by_spark(spark: Any, tmp_path: Path) -> None:
     from nemesrv.chaos.checks.spark.judge import check_run

@@ -13,14 +13,6 @@ from tests import generate
 from tests.packaging.wheels import base_environment_with, requirements_of
 from tests.ran import ran
 
-RECORDED = """
-import sys
-from pathlib import Path
-from nemesrv.chaos.runner import record_virtual
-from nemesrv.chaos.scenarios.loading import find
-print(len(list(record_virtual(find("smoke"), 1, Path(sys.argv[1])).path.glob("history/*.parquet"))))
-"""
-
 
 @pytest.fixture(scope="module")
 def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -60,6 +52,7 @@ def test_each_optional_part_is_an_extra_of_the_wheel_and_all_is_all_of_them(whee
 
 def test_without_extras_a_run_on_the_virtual_clock_is_judged_and_judged_again(python: Path, wheel: Path) -> None:
     """And there is no Java here."""
+    assert "broker-partition" in nemesrv(python, "scenarios").stdout
     run = nemesrv(python, "run", "smoke", "--clock", "virtual", "--seed", "1", "--out", "judged")
     assert run.returncode == 0, run.stdout + run.stderr
     assert run.stdout.startswith("VALID smoke (seed 1, ")
@@ -83,12 +76,6 @@ def test_without_spark_a_history_that_is_too_large_for_plain_python_is_one_sente
     )
     assert (done.returncode, done.stdout) == (4, "")
     assert re.fullmatch(said, done.stderr), done.stderr
-
-
-def test_without_extras_what_needs_none_works(python: Path) -> None:
-    assert "broker-partition" in nemesrv(python, "scenarios").stdout
-    done = ran([str(python), "-c", RECORDED, "run"], cwd=python.parents[2], env={"PATH": "/usr/bin:/bin"})
-    assert done.stdout == "1\n", done.stderr
 
 
 @pytest.mark.nightly_but("of all")

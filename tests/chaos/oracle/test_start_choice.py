@@ -118,26 +118,6 @@ def test_the_start_choice_needs_no_scipy() -> None:
     assert done.stdout == "done\n"
 
 
-@pytest.mark.nightly("test_the_numbers_that_every_verdict_uses_are_those_that_are_worked_out")
-@pytest.mark.parametrize("name_servers", [2, 3, 4, 5, 9])
-def test_power_and_alpha_are_what_simulation_finds(name_servers: int) -> None:
-    """100,000 experiments each; the bounds are five standard errors, the seed is fixed."""
-    needed, tries = starts_needed(name_servers, bias=BIAS, power=POWER, alpha=ALPHA), 100_000
-    power, false_alarms = (power_of(needed, name_servers, bias=bias, alpha=ALPHA) for bias in (BIAS, 0.0))
-    rng = np.random.default_rng(20261121 + name_servers)
-
-    def called_uneven(bias: float) -> float:
-        counts = rng.multinomial(needed, shares(name_servers, bias), size=tries)
-        squares = (counts * counts).sum(axis=1)
-        _levels, first, where = np.unique(squares, return_index=True, return_inverse=True)
-        # One outcome for each level of unevenness stands for all of its level.
-        called = np.array([p_value(counts[index].tolist()) <= ALPHA for index in first])
-        return float(called[where].mean())
-
-    assert called_uneven(BIAS) == pytest.approx(power, abs=5 * math.sqrt(0.99 * 0.01 / tries * 2))
-    assert called_uneven(0) == pytest.approx(false_alarms, abs=5 * math.sqrt(ALPHA / tries))
-
-
 def first_choices(starts: int, bias: float, rng: random.Random) -> list[int]:
     """How often our own selector chose each NameServer first; with `bias` a wrapper prefers the first of the list."""
     chosen: Counter[Address] = Counter()

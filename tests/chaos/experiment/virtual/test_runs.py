@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -109,17 +108,6 @@ def test_the_same_seed_gives_the_same_history_byte_for_byte_in_any_process(tmp_p
         assert first == digest(tmp_path / "other" / profile)
         assert "history/part-00000.parquet" in first
         assert "logs/broker-a.log" in first
-
-
-@pytest.mark.nightly("none: a figure; tests that are quick would not be if it were missed")
-def test_a_run_of_minutes_at_rocketmqs_own_timers_takes_a_few_seconds_of_processor_time(tmp_path: Path) -> None:
-    begin_s = time.process_time()
-    folder = record_virtual(find("broker-partition"), 1, tmp_path / "run")
-    used_s = time.process_time() - begin_s
-    rows = read_rows(folder.path)
-    assert rows[-1]["time_ms"] > 240_000
-    assert folder.scenario().timers.time_scale == 1
-    assert used_s < 10
 
 
 def test_the_history_of_a_run_tells_what_the_harness_did_and_that_no_timer_was_late(tmp_path: Path) -> None:
