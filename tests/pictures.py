@@ -20,6 +20,7 @@ from rich.terminal_theme import DIMMED_MONOKAI
 from rich.text import Text
 
 from tests.chaos.reports.chromium import find_chromium
+from tests.ran import ran
 from tests.test_tutorial import ROOT, blocks
 
 PICTURES = ROOT / "docs" / "pictures"
@@ -39,7 +40,7 @@ def printed(command: str, folder: Path) -> str:
     """What the command prints on a terminal, in its colours; its run folder is `folder`."""
     words = [sys.executable, "-m", "nemesrv.chaos", *shlex.split(command)[1:], "--out", folder.name]
     env = {**os.environ, "FORCE_COLOR": "1", "COLUMNS": str(COLUMNS), "TERM": "xterm-256color"}
-    done = subprocess.run(words, cwd=folder.parent, env=env, capture_output=True, text=True, check=False)
+    done = ran(words, cwd=folder.parent, env=env)
     assert done.returncode in (0, 1), done.stderr
     return done.stdout
 

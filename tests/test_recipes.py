@@ -4,7 +4,6 @@ import ast
 import json
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Collection, Iterator, Mapping
 from functools import cache
@@ -19,6 +18,7 @@ from nemesrv.chaos.history.schema import EVENTS
 from nemesrv.chaos.oracle.client_profiles import PROFILES
 from nemesrv.chaos.settings.catalogue import CATALOGUE
 from nemesrv.chaos.shapes import SHAPES
+from tests.ran import ran
 from tests.recipes import ADDED, ROOT, house
 from tests.structure import PAGE, PRODUCT
 
@@ -39,14 +39,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def in_copy(folder: Path, *words: str) -> str:
     """What Python says there."""
     path = os.pathsep.join((str(folder / "src"), str(folder)))
-    done = subprocess.run(
-        [sys.executable, *words],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ran([sys.executable, *words], cwd=folder, env={**os.environ, "PYTHONPATH": path})
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

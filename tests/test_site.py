@@ -2,7 +2,6 @@
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 from tests import site
 from tests.chaos.reports.chromium import find_chromium
+from tests.ran import ran
 
 
 def test_the_menu_has_every_page_of_docs_once_below_its_question() -> None:
@@ -43,7 +43,7 @@ def test_a_link_leads_to_a_page_of_the_site_or_names_the_file(page: str, text: s
 def test_the_site_is_built_without_a_warning_fetches_nothing_and_finds_a_word(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(tmp_path)]
     env = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    done = subprocess.run(command, cwd=site.ROOT, env=env, capture_output=True, text=True, check=False)
+    done = ran(command, cwd=site.ROOT, env=env)
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
     for page in tmp_path.rglob("*.html"):
         fetched = re.findall(r'<(?:script|img|link)[^>]*(?:src|href)="?(?:https?:)?//[^ >]*', page.read_text("utf-8"))

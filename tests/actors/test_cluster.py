@@ -18,8 +18,6 @@ from nemesrv.actors.ray_host import RayHost
 from nemesrv.actors.watch import Alarm, Death, ProcessDied, ProcessWatch
 from nemesrv.chaos.faults.link_faults import BlackHole
 from nemesrv.chaos.faults.ports import PortHolder
-from nemesrv.chaos.faults.process_faults import Kill, Pause
-from nemesrv.chaos.faults.processes import ProcessFaults
 from nemesrv.chaos.faults.toxiproxy import ToxiproxyServer
 from nemesrv.chaos.faults.toxiproxy_links import LinkFaults
 from nemesrv.chaos.history.files import read_raw
@@ -322,22 +320,6 @@ def test_shutting_down_ends_every_process_paused_ones_too_and_may_be_repeated(ho
         process.close()
     with pytest.raises(ClusterError, match="the cluster is shut down"):
         cluster.listen([nodes.spec("c")])
-
-
-def test_process_faults_write_their_rows_and_undo_themselves(cluster: Cluster, nodes: Nodes):
-    rows = Rows()
-    up(cluster, nodes.spec("a"), nodes.spec("b"))
-    faults = ProcessFaults(cluster, rows)
-    faults.begin(Kill(), "a")
-    faults.begin(Pause(), "b")
-    assert {node: fault.do for node, fault in faults.active.items()} == {"a": "kill", "b": "pause"}
-    faults.heal_all()
-    assert faults.active == {}
-    began = [("kill", "a", None, "start"), ("pause", "b", None, "start")]
-    assert rows.faults() == [*began, ("kill", "a", None, "end"), ("pause", "b", None, "end")]
-    advertised = [row.get("injection") or f"{row['source']} {row['event']}" for row in rows]
-    assert advertised == ["sigkill", "a gone", "sigstop", "sigkill", "sigstop"]
-    assert {cluster.state("a"), cluster.state("b")} == {NodeState.RUNNING}
 
 
 @pytest.mark.toxiproxy

@@ -5,7 +5,6 @@ not end in time is ended with its JVM, and the next one gets a new JVM.
 """
 
 import queue
-import subprocess
 import threading
 import time
 import zipfile
@@ -13,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from tests.ran import ran
 
 from ..interop import programs
 from ..interop.jars import Jars, class_path
@@ -149,7 +150,7 @@ def _compiled(folder: Path) -> Path:
     folder.mkdir(parents=True)
     sources = [str(HERE / name) for name in ("BaseConf.java", "RunTests.java")]
     command = ["javac", "-nowarn", "-d", str(folder), "-cp", class_path(Jars.TESTS_4_9), *sources]
-    subprocess.run(command, check=True, capture_output=True, text=True)
+    ran(command, check=True)
     return folder
 
 

@@ -22,6 +22,7 @@ from typing import Any
 from nemesrv.chaos.apache import libfaketime
 from nemesrv.chaos.scenarios.loading import load
 from tests.generated import main as write_page
+from tests.ran import ran
 
 from .table import IMPLEMENTATIONS, SCENARIOS, cell_of, cell_of_none, keep, matrix, told
 
@@ -54,13 +55,7 @@ def run(cell: Cell, folder: Path, *, time_scale: float, seed: int) -> dict[str, 
     words += ["--seed", str(seed), "--out", str(folder), "--json", "-q"]
     began_s = time.monotonic()
     try:
-        done = subprocess.run(
-            [sys.executable, "-m", "nemesrv.chaos", *words],
-            capture_output=True,
-            text=True,
-            timeout=LIMIT_S,
-            check=False,
-        )
+        done = ran([sys.executable, "-m", "nemesrv.chaos", *words], timeout=LIMIT_S)
     except subprocess.TimeoutExpired:
         return cell_of_none(f"it did not end within {LIMIT_S} s", about)
     about["took_s"] = round(time.monotonic() - began_s)

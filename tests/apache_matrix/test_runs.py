@@ -16,6 +16,7 @@ from tests.chaos.programs import nemesrv
 from tests.chaos.test_end_to_end import decided
 from tests.interop.conftest import need
 from tests.interop.jars import Jars
+from tests.ran import ran
 
 pytestmark = [
     pytest.mark.e2e,
@@ -66,12 +67,7 @@ def test_a_crash_among_servers_of_both_versions_is_judged(tmp_path: Path) -> Non
     need_apaches()
     for attempt in range(3):  # a machine that was too late to judge proves nothing either way
         run = tmp_path / str(attempt)
-        done = subprocess.run(
-            [sys.executable, "-m", "tests.hosts.record", str(MIXED), str(run)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = ran([sys.executable, "-m", "tests.hosts.record", str(MIXED), str(run)])
         assert done.returncode == 0, done.stderr
         rows = read_rows(run)
         judged = verdicts_of_rows(rows, load(MIXED).checks)

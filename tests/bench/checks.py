@@ -10,7 +10,6 @@ session that has just started, so the JVM's warming up is in it, and shows in sm
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -24,6 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from nemesrv.chaos.reports.terminal import print_fitting, standard_output
+from tests.ran import ran
 
 from ..generate import write
 from .measure import BenchError
@@ -91,7 +91,7 @@ def run(
 
 def _judged(history: Path, rows: int, master: str | None, console: Console) -> Judged:
     command = [sys.executable, "-m", "tests.bench.judging", str(history), *([master] if master else [])]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    done = ran(command, timeout=LIMIT_S)
     if done.returncode:
         raise BenchError(f"judging {rows:,} events failed: {done.stderr.strip()[-500:]}")
     said: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

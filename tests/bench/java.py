@@ -12,6 +12,7 @@ from pathlib import Path
 
 from nemesrv.chaos.apache.properties import logback_of_jar
 from nemesrv.remoting.node.network import Address
+from tests.ran import ran
 
 from ..interop import programs
 from ..interop.jars import Jars, class_path
@@ -58,7 +59,7 @@ def heap_in_use(pid: int) -> int:
     """Bytes of all objects that live in a JVM after a full collection. BenchError without `jcmd`."""
     command = ["jcmd", str(pid), "GC.class_histogram"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+        done = ran(command, timeout=60, check=True)
     except (OSError, subprocess.SubprocessError) as exc:
         raise BenchError(f"jcmd cannot ask Apache's NameServer for its heap: {exc}") from exc
     total = (done.stdout.strip().splitlines() or [""])[-1].split()  # Total <objects> <bytes>

@@ -20,6 +20,7 @@ from shutil import which
 from typing import NamedTuple
 
 from nemesrv.remoting.node.network import Address
+from tests.ran import ran
 
 HERE = Path(__file__).parent
 
@@ -159,7 +160,7 @@ def build(folder: Path) -> Tools:
         raise BenchError("the load generator needs a C compiler: cc, gcc or clang")
     for name in ("loadgen", "echo"):
         command = [cc, "-O2", "-o", str(folder / name), str(HERE / f"{name}.c")]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = ran(command)
         if done.returncode:
             raise BenchError(f"{' '.join(command)} failed:\n{done.stderr}")
     return Tools(folder)

@@ -18,7 +18,7 @@ from nemesrv.chaos.history.rows import to_table
 from nemesrv.chaos.history.schema import SCHEMA
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.topology import CONSUMER_GROUP, broker_id, broker_name, is_slave
-from nemesrv.chaos.verdict import Example, Verdict
+from nemesrv.chaos.verdict import Example, Validity, Verdict
 from tests.chaos.parts import InParts
 
 if TYPE_CHECKING:
@@ -234,6 +234,15 @@ def example(
     named = dict(zip(("from_ms", "to_ms", "due_ms", "measured_ms", "latest_ms", "over_ms"), ms, strict=True))
     moments = {name: at_s * 1000.0 for name, at_s in (times or {}).items()}
     return Example(who=who, what=what, topic=topic, after=after, times=moments, more=more, **named)
+
+
+def valid(name: str, *, examined: int = 9, **more: Any) -> Verdict:
+    """What a check says that found nothing wrong."""
+    return Verdict(name=name, verdict=Validity.VALID, examined=examined, **more)
+
+
+def invalid(name: str, *, examined: int = 9, violations: int = 1, **more: Any) -> Verdict:
+    return Verdict(name=name, verdict=Validity.INVALID, examined=examined, violations=violations, **more)
 
 
 def kinds(of: Verdict) -> list[Any]:

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import tenacity
 
+from tests.ran import ran
+
 NEMESRV = (sys.executable, "-m", "nemesrv.chaos")
 MARK = "NEMESRV_TEST_MARK"
 """A variable that all processes of a command inherit."""
@@ -95,15 +97,7 @@ def nemesrv(
     """The finished command, its output as text. Nothing of one that takes longer is left."""
     marked = {MARK: f"nemesrv-test-{uuid.uuid4().hex}", **(env or {})}
     try:
-        return subprocess.run(
-            [*NEMESRV, *args],
-            cwd=cwd,
-            env={**os.environ, **marked},
-            capture_output=True,
-            text=True,
-            timeout=timeout_s,
-            check=False,
-        )
+        return ran([*NEMESRV, *args], cwd=cwd, env={**os.environ, **marked}, timeout=timeout_s)
     except BaseException:
         kill(marked[MARK])
         raise

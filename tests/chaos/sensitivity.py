@@ -2,12 +2,11 @@
 
 For each timer (sensitive_timers.py), longer and shorter: deviations of growing size are planted in one node of a small
 run on the virtual clock, until a check says INVALID: `timers_kept` of that very timer and node, any check of what has
-no timer of its own. The table goes into docs/oracle.md, between the marks; `--check` says with its exit status whether
-the one there is this one, `--only` makes single rows and writes nothing.
+no timer of its own. The table goes into docs/oracle.md, between the marks; `--only` prints single rows and writes
+nothing.
 """
 
 import argparse
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -85,26 +84,20 @@ def table(timers: Sequence[Timer] = TIMERS) -> str:
     return "\n".join([*head, *map(row, timers)])
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """0, or 1 when `--check` finds another table."""
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="compare, and write nothing")
     parser.add_argument("--only", metavar="TEXT", help="print the rows whose name has this, and write nothing")
-    asked = parser.parse_args(arguments)
+    asked = parser.parse_args()
     if asked.only:
         for timer in TIMERS:
             if asked.only in timer.name:
                 print(row(timer), flush=True)
-        return 0
+        return
     text = DOCUMENT.read_text(encoding="utf-8")
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
-    made = f"{before}{BEGIN}\n\n{table()}\n{END}{after}"
-    if asked.check:
-        return int(made != text)
-    DOCUMENT.write_text(made, encoding="utf-8")
-    return 0
+    DOCUMENT.write_text(f"{before}{BEGIN}\n\n{table()}\n{END}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

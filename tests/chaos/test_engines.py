@@ -1,7 +1,6 @@
 """Who judges, and that a history cut into parts is judged as the whole one, down to each example and finding."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any, NoReturn
@@ -24,6 +23,7 @@ from tests import generate
 from tests.chaos.builder import said
 from tests.chaos.experiment.virtual.random_scenarios import random_scenario
 from tests.chaos.parts import verdicts_in_parts
+from tests.ran import ran
 
 
 def no_spark() -> NoReturn:
@@ -92,7 +92,7 @@ def test_a_run_on_the_virtual_clock_is_judged_without_the_parts_that_it_does_not
         "from nemesrv.chaos.__main__ import main; main()"
     )
     arguments = ["run", "smoke", "--clock", "virtual", "--seed", "1", "--json", "-q", "--out", str(tmp_path / "run")]
-    done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False)
+    done = ran([sys.executable, "-c", program, *arguments])
     printed = done.stdout.splitlines()
     assert (done.returncode, {*printed[1:]}) == (0, {"parts:"}), (
         done.stderr

@@ -1,7 +1,6 @@
 """What is installed is asked without importing it, and what is missing is one sentence that its reader can follow."""
 
 import pickle
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from nemesrv.chaos.arrow import pc
 from nemesrv.chaos.commands.ending import explain
 from nemesrv.chaos.errors import HarnessError
 from nemesrv.chaos.installation import EXTRAS, how_to_get_toxiproxy, in_checkout, require_extras
+from tests.ran import ran
 
 OPTIONAL = tuple(module for modules in EXTRAS.values() for module in modules)
 
@@ -109,9 +109,7 @@ def test_a_report_is_not_drawn_where_nothing_draws_it(wheel: pytest.MonkeyPatch,
 )
 def test_nobody_pays_for_a_part_that_they_do_not_use(does: str, tmp_path: Path) -> None:
     program = f"import sys; {does}; print('parts:', *sorted({set(OPTIONAL)!r} & set(sys.modules)))"
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path / "run")], capture_output=True, text=True, check=False
-    )
+    done = ran([sys.executable, "-c", program, str(tmp_path / "run")])
     assert (done.returncode, done.stdout.splitlines()[-1:]) == (0, ["parts:"]), done.stdout + done.stderr
 
 
@@ -121,7 +119,7 @@ def test_a_command_that_records_and_judges_nothing_starts_without_arrow_and_nump
         "import sys; from nemesrv.chaos.__main__ import cli; cli(['scenarios'], standalone_mode=False); "
         "print('loaded:', *sorted({'numpy', 'pyarrow'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    done = ran([sys.executable, "-c", program])
     assert (done.returncode, done.stdout.splitlines()[-1:]) == (0, ["loaded:"]), done.stdout + done.stderr
 
 

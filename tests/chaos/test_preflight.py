@@ -3,7 +3,6 @@
 import dataclasses
 import os
 import resource
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from nemesrv.chaos.machine import (
 from nemesrv.chaos.preflight import MB, MachineNeeds, machine_parts, require
 from nemesrv.chaos.scenarios.loading import find
 from nemesrv.chaos.scenarios.model import ClusterModel, Scenario, WorkloadModel
+from tests.ran import ran
 
 from .programs import NEMESRV, nemesrv
 
@@ -248,7 +248,7 @@ allow_open_files(900)
 print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 """
     command = f"ulimit -Sn 100; exec {sys.executable} -c '{program}'"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    done = ran(["bash", "-c", command], check=True)
     assert done.stdout == "900\n"
 
 
@@ -277,7 +277,7 @@ def test_too_few_open_files_are_told_in_the_first_second_by_every_command(
     limit: int, command: str, tmp_path: Path
 ) -> None:
     line = f"ulimit -n {limit}; exec {' '.join(NEMESRV)} {command}"
-    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    done = ran(["bash", "-c", line], cwd=tmp_path, timeout=60)
     assert done.returncode == 4
     assert f"a process may open {limit} files (ulimit -n), and this needs " in done.stdout + done.stderr
     assert not (tmp_path / "runs").exists()

@@ -19,37 +19,35 @@ from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.scenarios.loading import load
 from nemesrv.chaos.scenarios.model import Scenario
 from tests.commands_here import run
+from tests.ran import ran
 
-WRONG_MARKERS = """
-import pytest
-
-@pytest.mark.nemesrv(broker=2)
-def test_key(nemesrv_cluster): ...
-
-@pytest.mark.nemesrv(brokers=0)
+WRONG: tuple[tuple[str, str, str], ...] = (
+    ("broker=2", "broker=2 is not allowed; expected one of the keys name_servers, ", "did you mean brokers?"),
+    ("brokers=0", "brokers: 0 is not allowed; expected a whole number from 1 to 26", ""),
+    ('checks=["route_converge"]', "checks: 'route_converge' is not allowed; ", "did you mean routes_converge?"),
+    ('clock="virtal"', "clock: 'virtal' is not allowed; expected 'real' or 'virtual'", "did you mean virtual?"),
+    ('clients={"go": "golang"}', "clients.go: 'golang' is not allowed; expected one of", ""),
+    ('clients={"go": "go"}, clock="virtual"', "clock: 'virtual' is not allowed; expected 'real' where there are", ""),
+    ('clients={"go": "go"}, time_scale=10', "time_scale: 10 is not allowed; expected 1 where there are clients", ""),
+    ("3", "3 is not allowed; expected keywords only", ""),
+    ('settings={"broker-a": {"registerNameServerPeriods": 20000}}', "settings.broker-a.registerNameServerPeriods: "
+     "20000 is not allowed; expected a setting", "did you mean registerNameServerPeriod?"),
+    ('settings={"broker-z": {"registerNameServerPeriod": 20000}}', "settings.broker-z: ", ""),
+    ('timers={"poll_name_server_interval": 10}, time_scale=5', "timers.poll_name_server_interval: 10 is not", ""),
+    ("timers=10, time_scale=5", "timers: 10 is not allowed; expected ", ""),
+    ('defect="name-server-never-expire"', "defect: 'name-server-never-expire' is not allowed; expected ",
+     "did you mean name-server-never-expires?"),
+)  # fmt: skip
+"""A marker, how the sentence about the marker begins, and how it ends."""
+MARKED = """
+@pytest.mark.nemesrv({marker})
 @pytest.mark.parametrize("number", [1, 2])
-def test_value(nemesrv_cluster, number): ...
-
-@pytest.mark.nemesrv(checks=["route_converge"])
-def test_check(nemesrv_cluster): ...
-
-@pytest.mark.nemesrv(clock="virtal")
-def test_clock(nemesrv_cluster): ...
-
-@pytest.mark.nemesrv(clients={"go": "golang"})
-def test_client(nemesrv_cluster): ...
-
-@pytest.mark.nemesrv(clients={"go": "go"}, clock="virtual")
-def test_client_and_clock(nemesrv_cluster): ...
-
-@pytest.mark.nemesrv(clients={"go": "go"}, time_scale=10)
-def test_client_and_scale(nemesrv_cluster): ...
-
-@pytest.mark.nemesrv(3)
-def test_position(nemesrv_cluster): ...
-
-def test_of_another_kind(): ...
+def test_{number}(nemesrv_cluster, number): ...
 """
+OTHER_KIND = "\ndef test_of_another_kind(): ...\n"
+WRONG_MARKERS = "".join(
+    ["import pytest\n", *(MARKED.format(marker=one[0], number=at) for at, one in enumerate(WRONG)), OTHER_KIND]
+)
 
 DOING = """
 import pytest
@@ -130,111 +128,34 @@ def project(folder: Path, text: str, *arguments: str, within_s: float = 280) -> 
     """pytest in a folder with one test file, test_mine.py."""
     write(folder, text)
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=within_s)
+    return ran(command, cwd=folder, timeout=within_s)
+
+
+def says_what_is_wrong(done: subprocess.CompletedProcess[str], folder: Path, *rows: int) -> None:
+    """pytest says one sentence for each of these rows of WRONG, though a marked test has two parameters."""
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR, done.stdout + done.stderr
+    for line, at in zip(done.stderr.strip().removeprefix("ERROR: ").splitlines(), rows, strict=True):
+        _, begins, ends = WRONG[at]
+        assert line.startswith(f"test_mine.py::test_{at}: marker nemesrv: {begins}")
+        assert line.endswith(ends)
+    assert "Traceback" not in done.stdout + done.stderr
+    assert not (folder / "runs").exists()
 
 
 def test_a_wrong_marker_is_a_line_at_collection_and_nothing_is_started(tmp_path: Path) -> None:
-    done = project(tmp_path, WRONG_MARKERS)
-    assert done.returncode == pytest.ExitCode.USAGE_ERROR
-    key, value, check, clock, profile, virtual, scale, position = (
-        done.stderr.strip().removeprefix("ERROR: ").splitlines()
-    )
-    assert re.fullmatch(
-        r"test_mine.py::test_key: marker nemesrv: broker=2 is not allowed; expected "
-        r"one of the keys name_servers, .*, clock; "
-        r"did you mean brokers\?",
-        key,
-    )
-    assert (
-        value
-        == "test_mine.py::test_value: marker nemesrv: brokers: 0 is not allowed; expected a whole number from 1 to 26"
-    )
-    assert check.startswith(
-        "test_mine.py::test_check: marker nemesrv: checks: 'route_converge' is not allowed; expected one of"
-    )
-    assert check.endswith("; did you mean routes_converge?")
-    assert clock == (
-        "test_mine.py::test_clock: marker nemesrv: clock: 'virtal' is not allowed; expected 'real' or 'virtual'; "
-        "did you mean virtual?"
-    )
-    assert profile.startswith(
-        "test_mine.py::test_client: marker nemesrv: clients.go: 'golang' is not allowed; expected one of"
-    )
-    assert virtual == (
-        "test_mine.py::test_client_and_clock: marker nemesrv: clock: 'virtual' is not allowed; expected "
-        "'real' where there are "
-        "clients under test"
-    )
-    assert scale == (
-        "test_mine.py::test_client_and_scale: marker nemesrv: time_scale: 10 is not allowed; expected "
-        "1 where there are clients "
-        "under test, whose timers go as the machine's clock does"
-    )
-    assert position.startswith("test_mine.py::test_position: marker nemesrv: 3 is not allowed; expected keywords only")
-    assert "Traceback" not in done.stdout + done.stderr
-    assert not (tmp_path / "runs").exists()
-
-
-def test_a_marker_of_a_test_that_is_not_selected_is_nobodys_concern(tmp_path: Path) -> None:
-    done = project(tmp_path, WRONG_MARKERS, "-k", "another_kind")
-    assert (done.returncode, "1 passed" in done.stdout) == (0, True), done.stdout + done.stderr
+    says_what_is_wrong(project(tmp_path, WRONG_MARKERS), tmp_path, *range(len(WRONG)))
 
 
 @pytest.mark.nightly("test_a_wrong_marker_is_a_line_at_collection_and_nothing_is_started")
 def test_with_xdist_a_wrong_marker_is_the_same_usage_error(tmp_path: Path) -> None:
-    done = project(tmp_path, WRONG_MARKERS, "-n", "2", "-k", "test_clock or test_value or another_kind")
-    assert done.returncode == pytest.ExitCode.USAGE_ERROR, done.stdout + done.stderr
-    value, clock = done.stderr.strip().removeprefix("ERROR: ").splitlines()
-    assert (
-        value
-        == "test_mine.py::test_value: marker nemesrv: brokers: 0 is not allowed; expected a whole number from 1 to 26"
-    )
-    assert clock.startswith(
-        "test_mine.py::test_clock: marker nemesrv: clock: 'virtal' is not allowed; expected 'real' or"
-    )
-    assert "Traceback" not in done.stdout + done.stderr
-    assert not (tmp_path / "runs").exists()
+    done = project(tmp_path, WRONG_MARKERS, "-n", "2", "-k", "test_2 or test_3 or another_kind")
+    says_what_is_wrong(done, tmp_path, 2, 3)
 
 
-def test_with_xdist_a_right_marker_runs(tmp_path: Path) -> None:
-    done = project(tmp_path, WRONG_MARKERS, "-n", "2", "-k", "another_kind")
+@pytest.mark.parametrize("xdist", [(), ("-n", "2")])
+def test_a_marker_of_a_test_that_is_not_selected_is_nobodys_concern(xdist: tuple[str, ...], tmp_path: Path) -> None:
+    done = project(tmp_path, WRONG_MARKERS, *xdist, "-k", "another_kind")
     assert (done.returncode, "1 passed" in done.stdout) == (0, True), done.stdout + done.stderr
-
-
-WRONG_WORDS = """
-import pytest
-
-@pytest.mark.nemesrv(settings={"broker-a": {"registerNameServerPeriods": 20000}})
-def test_setting(nemesrv_cluster): ...
-
-@pytest.mark.nemesrv(settings={"broker-z": {"registerNameServerPeriod": 20000}})
-def test_node(nemesrv_cluster): ...
-
-@pytest.mark.nemesrv(timers={"poll_name_server_interval": 10}, time_scale=5)
-def test_timer(nemesrv_cluster): ...
-
-@pytest.mark.nemesrv(timers=10, time_scale=5)
-def test_timers(nemesrv_cluster): ...
-
-@pytest.mark.nemesrv(defect="name-server-never-expire")
-def test_defect(nemesrv_cluster): ...
-"""
-
-
-def test_wrong_settings_timers_and_defects_are_usage_errors_with_the_nearest_word(tmp_path: Path) -> None:
-    done = project(tmp_path, WRONG_WORDS)
-    assert done.returncode == pytest.ExitCode.USAGE_ERROR
-    setting, node, timer, timers, defect = done.stderr.strip().removeprefix("ERROR: ").splitlines()
-    assert (
-        "marker nemesrv: settings.broker-a.registerNameServerPeriods: 20000 is not allowed; expected a setting"
-        in setting
-    )
-    assert setting.endswith("; did you mean registerNameServerPeriod?")
-    assert "marker nemesrv: settings.broker-z: " in node
-    assert "marker nemesrv: timers.poll_name_server_interval: 10 is not allowed; expected " in timer
-    assert "marker nemesrv: timers: 10 is not allowed; expected " in timers
-    assert "marker nemesrv: defect: 'name-server-never-expire' is not allowed; expected " in defect
-    assert defect.endswith("; did you mean name-server-never-expires?")
 
 
 @pytest.fixture(scope="module")

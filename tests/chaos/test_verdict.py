@@ -3,6 +3,7 @@
 import json
 
 from nemesrv.chaos.verdict import Example, Finding, Validity, Verdict, singular, worst
+from tests.chaos.builder import invalid
 
 
 def test_the_worst_verdict_wins_and_none_at_all_is_unknown() -> None:
@@ -19,11 +20,9 @@ def test_one_thing_is_told_in_the_singular_and_a_number_that_ends_in_one_is_not(
 
 
 def test_a_verdict_survives_json() -> None:
-    verdict = Verdict(
-        name="routes_converge",
-        verdict=Validity.INVALID,
+    verdict = invalid(
+        "routes_converge",
         examined=3,
-        violations=1,
         measured={"max_ms": 1.5},
         allowed={"bound_ms": 1},
         examples=(Example(who="ns-1", what="broker-a", topic="orders", from_ms=1.0, more={"kind": "must hold"}),),

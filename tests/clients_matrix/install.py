@@ -18,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from nemesrv.chaos.apache.maven import JavaMissing, cache, resolve
+from tests.ran import ran
 
 from ..interop.jars import AGES, class_path, number, of_version
 from .catalogue import CLIENTS, DRIVERS, Client, Registry
@@ -114,15 +115,8 @@ def install(client: Client) -> Path:
 def _run(client: Client, words: Sequence[str], folder: Path, env: Mapping[str, str] | None = None) -> None:
     """ClientMissing with the last lines that a builder said when it fails."""
     try:
-        done = subprocess.run(
-            words,
-            cwd=folder,
-            env={**os.environ, **(env or {})},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=BUILD_TIMEOUT_S,
-            check=False,
+        done = ran(
+            words, cwd=folder, env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL, timeout=BUILD_TIMEOUT_S
         )
     except subprocess.TimeoutExpired:
         raise ClientMissing(f"{client.says} cannot be had: `{words[0]}` took longer than {BUILD_TIMEOUT_S} s") from None

@@ -1,7 +1,6 @@
 """What `nemesrv conform` finds unaided of clients as their registries have them, and who they are."""
 
 import json
-import subprocess
 import sys
 import time
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ import pytest
 
 from nemesrv.conformance.rules.rule import LATE_S
 from nemesrv.remoting.codes import V4_9_8
+from tests.ran import ran
 
 from .catalogue import CLIENTS
 from .install import ClientMissing, command
@@ -31,9 +31,7 @@ def found(
         pytest.skip(str(exc))
     against = ("--profile", client.profile, "--profile-rocketmq", client.servers)
     run = ("--rules", rule, *options, "--out", str(folder / name), "--", *words)
-    done = subprocess.run(
-        [sys.executable, "-m", "nemesrv.chaos", "conform", *against, *run], capture_output=True, text=True, check=False
-    )
+    done = ran([sys.executable, "-m", "nemesrv.chaos", "conform", *against, *run])
     told = folder / name / "conform.json"
     assert told.exists(), done.stderr
     document: dict[str, Any] = json.loads(told.read_text(encoding="utf-8"))

@@ -502,19 +502,8 @@ WRONG: tuple[Defect, ...] = (
         only=("starts", "quiet"),
         may=frozenset({"list_order"}),  # as given is what a list looks like whose first is always the first
     ),
-    Defect(
-        "first-too-often",
-        "start",
-        prefers_the_first,
-        only=("starts", "quiet"),
-        starts=1_000,
-    ),
-    Defect(
-        "back-to-the-failed",
-        "next",
-        goes_back_to_the_failed,
-        only=("all_gone", "refused", "quiet"),
-    ),
+    Defect("first-too-often", "start", prefers_the_first, only=("starts", "quiet"), starts=1_000),
+    Defect("back-to-the-failed", "next", goes_back_to_the_failed, only=("all_gone", "refused", "quiet")),
     Defect("dials-all", "start", dials_all, only=("starts", "quiet")),
     Defect("draws-each-time", "sticky", draws_each_time, only=("starts", *_CALM)),
     Defect(
@@ -558,20 +547,9 @@ WRONG: tuple[Defect, ...] = (
         keeps_two_connections,
         only=("starts", "quiet"),
     ),
-    Defect(
-        "leaves-after-ten",
-        "sticky",
-        leaves_after_ten,
-        only=("read_only", "quiet"),
-    ),
+    Defect("leaves-after-ten", "sticky", leaves_after_ten, only=("read_only", "quiet")),
     Defect("asks-two", "sticky", asks_two, only=("starts", *_CALM)),
-    Defect(
-        "asks-once",
-        "poll_period_s",
-        asks_once,
-        only=("quiet", "slow"),
-        may=_POLLED | {"list_change_s"},
-    ),
+    Defect("asks-once", "poll_period_s", asks_once, only=("quiet", "slow"), may=_POLLED | {"list_change_s"}),
     Defect(
         "comes-back",
         "sticky",

@@ -20,6 +20,7 @@ from nemesrv.chaos.__main__ import cli
 from nemesrv.chaos.commands.conform import conform
 from nemesrv.chaos.oracle.choosing.start_choice import STARTS_NEEDED
 from tests.clients_matrix.catalogue import DRIVERS
+from tests.ran import ran
 
 TINY = str(Path(__file__).with_name("tiny.py"))
 PYTHON = (sys.executable, "-I", "-S")
@@ -31,9 +32,7 @@ LIMIT_S = 120.0
 def typed(*words: str, columns: int = 160) -> subprocess.CompletedProcess[str]:
     """The command as from a shell, after which nothing of it is left."""
     environment = {**os.environ, "COLUMNS": str(columns)}
-    done = subprocess.run(
-        [*CONFORM, *words], capture_output=True, text=True, timeout=LIMIT_S, check=False, env=environment
-    )
+    done = ran([*CONFORM, *words], timeout=LIMIT_S, env=environment)
     assert not family(os.getpid(), lambda command: TINY in command)
     return done
 
@@ -194,7 +193,7 @@ def test_our_own_client_does_all_that_its_profile_says(tmp_path: Path) -> None:
     """Every situation in real time, which is why it runs nightly."""
     client = (sys.executable, str(DRIVERS / "ours.py"), "5.x")
     options = ("--profile", "java-5.3", "--profile-rocketmq", "5.x", "--starts", "60", "--out", str(tmp_path / "run"))
-    done = subprocess.run([*CONFORM, *options, "--", *client], capture_output=True, text=True, timeout=800, check=False)
+    done = ran([*CONFORM, *options, "--", *client], timeout=800)
     told = json.loads((tmp_path / "run" / "conform.json").read_text())
     wrong = [rule for rule in told["rules"] if rule["verdict"] == "INVALID"]
     assert not wrong, done.stdout

@@ -4,7 +4,6 @@ In memory, on the virtual clock, in the situations that show it; nightly as prog
 """
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from tests.conformance.sabotage import (
     leaves_after_ten,
 )
 from tests.conformance.test_sabotage import invalid, judged_by_name
+from tests.ran import ran
 
 QUICK = [wrong for wrong in WRONG if wrong.starts <= 20]
 
@@ -97,7 +97,7 @@ def test_as_a_program_of_its_own_it_is_invalid_by_the_right_rule(wrong: Defect, 
     numbers = ("--starts", str(wrong.starts), "--repeats", str(repeats), "--out", str(tmp_path / "run"))
     words = (sys.executable, str(DRIVERS / "ours.py"), "5.x", wrong.name, str(beside))
     conform = (sys.executable, "-m", "nemesrv.chaos", "conform", *options, *numbers, "--", *words)
-    done = subprocess.run(conform, capture_output=True, text=True, check=False)
+    done = ran(conform)
     rules = json.loads((tmp_path / "run" / "conform.json").read_text())["rules"]
     found = {rule["rule"] for rule in rules if rule["verdict"] == "INVALID"}
     assert {wrong.rule} <= found <= {wrong.rule} | wrong.may, done.stdout

@@ -3,7 +3,7 @@
 import re
 import shlex
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,16 +36,16 @@ def manifests() -> Iterator[dict[str, Any]]:
         yield from (one for one in documents(file) if one.get("kind") not in (None, "Kustomization"))
 
 
+def mappings(of: Any) -> Iterator[dict[str, Any]]:
+    """Every mapping in it, however deep."""
+    if isinstance(of, dict):
+        yield of
+    for value in of.values() if isinstance(of, dict) else of if isinstance(of, list) else ():
+        yield from mappings(value)
+
+
 def pods(of: Any) -> Iterator[dict[str, Any]]:
-    """Every specification of a pod in it, however deep."""
-    if isinstance(of, Mapping):
-        if "containers" in of:
-            yield dict(of)
-        for value in of.values():
-            yield from pods(value)
-    elif isinstance(of, list):
-        for value in of:
-            yield from pods(value)
+    return (one for one in mappings(of) if "containers" in one)
 
 
 def _environment() -> dict[str, str]:

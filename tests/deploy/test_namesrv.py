@@ -4,7 +4,6 @@ import importlib.metadata
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 
 from nemesrv.actors.namesrv.config import NamesrvConfig
 from nemesrv.remoting.properties import parse_properties
+from tests.ran import ran
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
@@ -39,14 +39,12 @@ def test_the_commands_are_the_programs_own() -> None:
     (entry,) = re.findall(r"^ENTRYPOINT \[(.*)\]$", DOCKERFILE.read_text(), re.M)
     assert shlex.split(started)[1:3] == ["namesrv", "-c"]
     assert [part.strip(' "') for part in entry.split(",")] == [shlex.split(started)[0], "namesrv"]
-    shown = subprocess.run(
-        [sys.executable, "-m", "nemesrv.chaos", "namesrv", "--help"], capture_output=True, text=True, check=True
-    )
+    shown = ran([sys.executable, "-m", "nemesrv.chaos", "namesrv", "--help"], check=True)
     assert "-c" in shown.stdout
 
 
 def test_exactly_the_packages_that_the_name_server_imports_are_installed() -> None:
-    shown = subprocess.run([sys.executable, "-c", IMPORTED], capture_output=True, text=True, check=True)
+    shown = ran([sys.executable, "-c", IMPORTED], check=True)
     owners = importlib.metadata.packages_distributions()
     # a compiled part of a package may be a top-level module of its own
     imported = {owner for module in shown.stdout.split() for owner in owners.get(module, [])} - {"nemesrv", "pip"}
@@ -61,7 +59,5 @@ def test_exactly_the_packages_that_the_name_server_imports_are_installed() -> No
 def test_systemd_finds_no_fault_with_the_unit(tmp_path: Path) -> None:
     unit = tmp_path / UNIT.name
     unit.write_text(UNIT.read_text().replace("/opt/nemesrv/bin/nemesrv", sys.executable))
-    done = subprocess.run(
-        ["systemd-analyze", "verify", "--man=no", str(unit)], capture_output=True, text=True, timeout=60, check=False
-    )
+    done = ran(["systemd-analyze", "verify", "--man=no", str(unit)], timeout=60)
     assert (done.returncode, UNIT.name in done.stderr) == (0, False), done.stderr

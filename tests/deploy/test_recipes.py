@@ -28,6 +28,7 @@ from tests.deploy.files import (
     commands,
     documents,
     manifests,
+    mappings,
     pins,
     pods,
 )
@@ -144,17 +145,11 @@ def test_nobody_is_root_and_nobody_may_become_it() -> None:
 def test_only_the_pods_of_an_experiment_reach_each_other() -> None:
     (policy,) = (one for one in manifests() if one["kind"] == "NetworkPolicy")
     label = policy["spec"]["podSelector"]["matchLabels"]
-    templates = [pod for one in manifests() for pod in _templates(one)]
+    within = [each for one in manifests() for each in mappings(one)]
+    templates = [each for each in within if "containers" in (each.get("spec") or {}) and "kind" not in each]
     assert len(templates) >= 5
     for template in templates:
         assert label.items() <= template["metadata"]["labels"].items()
-
-
-def _templates(of: object) -> list[dict[str, dict[str, dict[str, str]]]]:
-    if isinstance(of, dict):
-        here = [of] if "spec" in of and "containers" in (of["spec"] or {}) and "kind" not in of else []
-        return here + [found for value in of.values() for found in _templates(value)]
-    return [found for value in of for found in _templates(value)] if isinstance(of, list) else []
 
 
 def test_ray_up_itself_takes_its_file() -> None:

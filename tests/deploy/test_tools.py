@@ -11,12 +11,11 @@ import pytest
 import yaml
 
 from tests.deploy.files import COMPOSE, KUBERNETES, UNITS
+from tests.ran import ran
 
 
 def _ran(*command: str | Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        list(map(str, command)), capture_output=True, text=True, timeout=120, check=False, env=env or dict(os.environ)
-    )
+    return ran(list(map(str, command)), timeout=120, env=env or dict(os.environ))
 
 
 def _kustomized(name: str) -> str:

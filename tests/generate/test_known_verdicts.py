@@ -11,7 +11,6 @@ from nemesrv.chaos.history import rows as history
 from nemesrv.chaos.verdict import Validity, Verdict
 from nemesrv.remoting.node.profile import Profile
 from tests import generate
-from tests.chaos.large_plans import planned_as_large
 
 ALL_VALID = dict.fromkeys(CHECKS, Validity.VALID)
 OF_SMALL = {
@@ -33,14 +32,6 @@ def test_a_small_clean_history_is_valid_to_every_check(profile: Profile, tmp_pat
 
 
 @pytest.mark.nightly("test_a_small_clean_history_is_valid_to_every_check")
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_a_clean_history_of_200000_events_is_valid_to_every_check(tmp_path: Path, seed: int) -> None:
-    written = generate.write(tmp_path, events=200_000, seed=seed)
-    assert written.rows > 190_000
-    assert said(verdicts(tmp_path)) == ALL_VALID
-
-
-@pytest.mark.nightly("test_a_small_clean_history_is_valid_to_every_check")
 @pytest.mark.spark
 def test_a_clean_history_of_200000_events_is_valid_to_every_check_by_spark(spark: Any, tmp_path: Path) -> None:
     from nemesrv.chaos.checks.spark.judge import check_run
@@ -50,7 +41,10 @@ def test_a_clean_history_of_200000_events_is_valid_to_every_check_by_spark(spark
 
 
 @pytest.mark.spark
-def test_a_history_planned_as_a_large_one_gets_the_same_verdicts(spark: Any, tmp_path: Path) -> None:
+def test_a_history_planned_as_a_large_one_gets_the_same_verdicts(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from nemesrv.chaos.checks.spark import settings
     from nemesrv.chaos.checks.spark.judge import check_run
 
     rows = generate.rows_of(8_000, 3)
@@ -61,8 +55,11 @@ def test_a_history_planned_as_a_large_one_gets_the_same_verdicts(spark: Any, tmp
     history.write_parquet(rows, tmp_path)
     names = ["routes_are_true", "no_acknowledged_loss", "order_kept"]
     small = check_run(tmp_path, names, spark)
-    with planned_as_large(spark):
+    monkeypatch.setattr(settings, "SMALL_BYTES", 0)
+    try:
         large = check_run(tmp_path, names, spark)
         assert spark.conf.get("spark.sql.adaptive.enabled") == "true"
+    finally:  # plans of a large history generate code, which takes longer in the tests that follow
+        settings.use(spark, settings.SMALL_PLANS)
     assert large == small
     assert [verdict.verdict for verdict in large] == [Validity.VALID, Validity.INVALID, Validity.VALID]

@@ -25,6 +25,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from nemesrv.actors.host_agent import FORGOTTEN_S as FORGOTTEN_S
+from tests.ran import ran
 
 HOSTS = ("a", "b", "c")
 AHEAD_MS = 700
@@ -44,16 +45,16 @@ def missing() -> str:
     if shutil.which("ip") is None:
         return "ip (iproute2) is not on PATH"
     name = f"nmsv{os.getpid() % 10_000}p"
-    made = subprocess.run(["ip", "netns", "add", name], capture_output=True, text=True, check=False)
+    made = ran(["ip", "netns", "add", name])
     if made.returncode:
         return f"no network namespace can be made: {made.stderr.strip()}"
     subprocess.run(["ip", "netns", "del", name], check=False)
-    made = subprocess.run(["ip", "link", "add", name, "type", "bridge"], capture_output=True, text=True, check=False)
+    made = ran(["ip", "link", "add", name, "type", "bridge"])
     if made.returncode:
         return f"no bridge can be made: {made.stderr.strip()}"
     subprocess.run(["ip", "link", "del", name], check=False)
     ahead = [sys.executable, str(Path(__file__).with_name("in_time_namespace.py")), "0", "true"]
-    made = subprocess.run(ahead, capture_output=True, text=True, check=False)
+    made = ran(ahead)
     if made.returncode:
         return f"no time namespace can be made: {made.stderr.strip().rpartition(': ')[2]}"
     return ""
@@ -204,14 +205,11 @@ class Bench:
         self, command: list[str], *, limit_s: float = 300.0, folder: Path | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Run to its end where the driver is, in that folder."""
-        return subprocess.run(
+        return ran(
             ["ip", "netns", "exec", self.space(self.hosts[0]), *command],
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
             env=dict(self.environment),
             timeout=limit_s,
-            check=False,
             cwd=folder or self.folder,
         )
 
@@ -236,7 +234,7 @@ class Bench:
     def pids(self, host: str) -> dict[int, str]:
         """What runs there, with its command line."""
         found = {}
-        shown = subprocess.run(["ip", "netns", "pids", self.space(host)], capture_output=True, text=True, check=True)
+        shown = ran(["ip", "netns", "pids", self.space(host)], check=True)
         for pid in map(int, shown.stdout.split()):
             with suppress(OSError):
                 found[pid] = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
@@ -275,6 +273,6 @@ class Bench:
 
     @staticmethod
     def _ip(*arguments: str) -> None:
-        done = subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False)
+        done = ran(["ip", *arguments])
         if done.returncode:
             raise OSError(f"ip {' '.join(arguments)}: {done.stderr.strip()}")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.hosts.bench import HOSTS, Bench, missing
+from tests.ran import ran
 
 pytestmark = [pytest.mark.ray, pytest.mark.skipif(bool(missing()), reason=missing() or "it can be had")]
 PAGE = (Path(__file__).parents[2] / "docs" / "hosts.md").read_text(encoding="utf-8")
@@ -29,9 +30,7 @@ class Bare(Bench):
         kept = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
         env = {**kept, "PATH": path, "SECRET": self.token, "ADDRESS": self.address("a"), "RAY_TMPDIR": str(self.folder)}
         command = ["ip", "netns", "exec", self.space(host), "bash", "-euc", "\n".join(lines)]
-        return subprocess.run(
-            command, env=env, cwd=self.folder, capture_output=True, text=True, timeout=280, check=False
-        )
+        return ran(command, env=env, cwd=self.folder, timeout=280)
 
 
 @pytest.mark.nightly("hosts/test_hosts.py::test_a_partition_between_hosts_is_judged_as_one_within_one")

@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from tests.packaging.wheels import ROOT, environment_with
+from tests.ran import ran
 
 EXAMPLE = ROOT / "tests" / "example"
 
@@ -16,7 +17,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.ray, pytest.mark.spark, pytest.mark.t
 
 def example(python: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [str(python), "-m", "pytest", "-p", "no:cacheprovider", "--junitxml=junit.xml", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=280)
+    return ran(command, cwd=folder, timeout=280)
 
 
 def properties(folder: Path) -> dict[str, dict[str, str]]:

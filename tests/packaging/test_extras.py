@@ -11,14 +11,7 @@ from packaging.requirements import Requirement
 from nemesrv.chaos.installation import EXTRAS
 from tests import generate
 from tests.packaging.wheels import base_environment_with, requirements_of
-
-RECORDED = """
-import sys
-from pathlib import Path
-from nemesrv.chaos.runner import record_virtual
-from nemesrv.chaos.scenarios.loading import find
-print(len(list(record_virtual(find("smoke"), 1, Path(sys.argv[1])).path.glob("history/*.parquet"))))
-"""
+from tests.ran import ran
 
 
 @pytest.fixture(scope="module")
@@ -27,14 +20,7 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def nemesrv(python: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [str(python), "-m", "nemesrv.chaos", *arguments],
-        cwd=python.parents[2],
-        env={"PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return ran([str(python), "-m", "nemesrv.chaos", *arguments], cwd=python.parents[2], env={"PATH": "/usr/bin:/bin"})
 
 
 def pip(wheel: Path, extra: str) -> str:
@@ -66,6 +52,7 @@ def test_each_optional_part_is_an_extra_of_the_wheel_and_all_is_all_of_them(whee
 
 def test_without_extras_a_run_on_the_virtual_clock_is_judged_and_judged_again(python: Path, wheel: Path) -> None:
     """And there is no Java here."""
+    assert "broker-partition" in nemesrv(python, "scenarios").stdout
     run = nemesrv(python, "run", "smoke", "--clock", "virtual", "--seed", "1", "--out", "judged")
     assert run.returncode == 0, run.stdout + run.stderr
     assert run.stdout.startswith("VALID smoke (seed 1, ")
@@ -89,19 +76,6 @@ def test_without_spark_a_history_that_is_too_large_for_plain_python_is_one_sente
     )
     assert (done.returncode, done.stdout) == (4, "")
     assert re.fullmatch(said, done.stderr), done.stderr
-
-
-def test_without_extras_what_needs_none_works(python: Path) -> None:
-    assert "broker-partition" in nemesrv(python, "scenarios").stdout
-    done = subprocess.run(
-        [str(python), "-c", RECORDED, "run"],
-        cwd=python.parents[2],
-        env={"PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stdout == "1\n", done.stderr
 
 
 @pytest.mark.nightly_but("of all")
@@ -147,14 +121,7 @@ def test_on_the_machines_clock(nemesrv_cluster): ...
 
 def test_without_extras_the_plugin_serves_tests_on_the_virtual_clock(python: Path, wheel: Path, tmp_path: Path) -> None:
     (tmp_path / "test_mine.py").write_text(MARKED)
-    done = subprocess.run(
-        [str(python), "-m", "pytest", "-p", "no:cacheprovider"],
-        cwd=tmp_path,
-        env={"PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ran([str(python), "-m", "pytest", "-p", "no:cacheprovider"], cwd=tmp_path, env={"PATH": "/usr/bin:/bin"})
     said = f"nemesrv: nemesrv_cluster on the real clock needs ray, which is not installed: {pip(wheel, 'ray')}"
     assert (done.returncode, said in done.stdout) == (1, True), done.stdout + done.stderr
     assert "1 passed, 1 error" in done.stdout, done.stdout

@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 import sysconfig
 import venv
@@ -13,15 +12,15 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
+from tests.ran import ran
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def run(*command: str | Path, cwd: Path) -> str:
     """What the command prints; AssertionError with all of it when it fails."""
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # a tree is not the wheel
-    done = subprocess.run(
-        [str(part) for part in command], cwd=cwd, env=env, capture_output=True, text=True, check=False
-    )
+    done = ran([str(part) for part in command], cwd=cwd, env=env)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

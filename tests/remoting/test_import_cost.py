@@ -1,9 +1,10 @@
 """What importing the light packages costs: no Ray, no Spark, nothing that only the harness needs."""
 
-import subprocess
 import sys
 
 import pytest
+
+from tests.ran import ran
 
 SCRIPT = """
 import importlib, pkgutil, sys
@@ -16,7 +17,7 @@ print("\\n".join(sys.modules))
 
 def loaded_by(package: str) -> set[str]:
     """The modules in memory after every module of `package` was imported in a fresh interpreter."""
-    run = subprocess.run([sys.executable, "-c", SCRIPT, package], capture_output=True, text=True, timeout=60)
+    run = ran([sys.executable, "-c", SCRIPT, package], timeout=60)
     assert run.returncode == 0, run.stderr
     return set(run.stdout.split())
 

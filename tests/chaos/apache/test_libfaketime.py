@@ -12,6 +12,7 @@ from nemesrv.chaos.apache import libfaketime
 from nemesrv.chaos.apache.libfaketime import SHARED, FakedTime
 from nemesrv.chaos.errors import HarnessError
 from nemesrv.remoting.node.clock import RealClock
+from tests.ran import ran
 
 needed = pytest.mark.skipif(
     libfaketime.found() is None, reason="libfaketime is not installed (apt-get install faketime)"
@@ -62,9 +63,7 @@ def test_a_programs_clocks_are_the_runs_whenever_it_starts() -> None:
             before = clock.now_ms()
             asked = "import time; print(time.time_ns() / 1e6, time.monotonic_ns() / 1e6)"
             environment = {**os.environ, **faked.environment}
-            out = subprocess.run(
-                [sys.executable, "-c", asked], env=environment, capture_output=True, text=True, check=True
-            )
+            out = ran([sys.executable, "-c", asked], env=environment, check=True)
             after = clock.now_ms()
         finally:
             faked.forget()
@@ -160,9 +159,7 @@ def test_every_kind_of_wait_of_a_jvm_goes_by_the_runs_clock(tmp_path: Path) -> N
     faked = FakedTime(clock, "jvm")
     try:
         command = ["java", "-XX:TieredStopAtLevel=1", str(source)]
-        out = subprocess.run(
-            command, env={**os.environ, **faked.environment}, capture_output=True, text=True, check=True, timeout=120
-        )
+        out = ran(command, env={**os.environ, **faked.environment}, check=True, timeout=120)
         ended = clock.now_ms()
     finally:
         faked.forget()

@@ -6,7 +6,7 @@ import pytest
 from nemesrv.chaos.checks import CHECKS
 from nemesrv.chaos.checks.finishing import with_blind
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import KILL, HistoryBuilder, cluster
+from tests.chaos.builder import KILL, HistoryBuilder, cluster, invalid
 
 TRUE = CHECKS["routes_are_true"]
 
@@ -108,7 +108,7 @@ def test_rows_that_are_missing_are_named_and_nothing_is_said_of_their_nodes() ->
 
 def test_without_a_finding_for_each_thing_examined_all_depends_on_it() -> None:
     _, world = on_hosts(crash(), bound_ms=0.5, jump_s=101).facts()
-    sends = Verdict(name="no_acknowledged_loss", verdict=Validity.INVALID, examined=9, violations=1, why="lost")
+    sends = invalid("no_acknowledged_loss", why="lost")
     said = with_blind(CHECKS["no_acknowledged_loss"], sends, world)
     assert (said.verdict, said.violations) == (Validity.UNKNOWN, 0)
     nothing = Verdict.nothing_examined("no_acknowledged_loss", "no send was acknowledged")

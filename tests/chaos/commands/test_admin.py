@@ -1,7 +1,6 @@
 """`nemesrv admin` over real loopback sockets: two NameServers and two brokers of ours."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.headers.broker import UpdateConsumerOffsetRequestHeader
 from nemesrv.remoting.message import Message, MessageQueue
 from nemesrv.remoting.node.network import Address
+from tests.ran import ran
 
 from .servers import Admin, Done, Servers, failed, routes
 
@@ -258,7 +258,7 @@ def test_the_admin_commands_are_imported_only_when_one_is_asked_for() -> None:
             f"sys.argv = ['nemesrv', *{args!r}]\n"
             "try:\n    m.main()\nfinally:\n    print('nemesrv.clients.admin' in sys.modules)"
         )
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+        done = ran([sys.executable, "-c", code], check=True, timeout=60)
         *text, last = done.stdout.splitlines()
         return "\n".join(text), last == "True"
 

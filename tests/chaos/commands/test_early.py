@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from tests.ran import ran
+
 HIT_WHILE_IT_IMPORTS_CLICK = """
 import os, signal, sys
 
@@ -24,7 +26,7 @@ print("imported")
 
 def hit(signum: signal.Signals, program: str) -> subprocess.CompletedProcess[str]:
     args = [sys.executable, "-c", HIT_WHILE_IT_IMPORTS_CLICK, signum.name, program]
-    return subprocess.run(args, capture_output=True, text=True, check=False)
+    return ran(args)
 
 
 @pytest.mark.parametrize("program", ["/usr/bin/nemesrv", "/src/nemesrv/chaos/__main__.py"])

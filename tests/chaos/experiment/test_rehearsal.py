@@ -31,15 +31,6 @@ def scenario(**more: Any) -> Scenario:
     return parse({**QUIET, **more}, file="mine.yaml")
 
 
-@pytest.mark.nightly(
-    "test_on_the_virtual_clock_a_run_is_its_own_rehearsal_and_once_more_recorded_where_its_defect_never_acts"
-)
-def test_a_name_server_that_never_expires_acts_only_where_a_broker_falls_silent() -> None:
-    defect = DEFECTS["name-server-never-expires"]
-    assert not rehearsal.acts(defect, scenario(), 1)
-    assert rehearsal.acts(defect, scenario(timeline=PAUSED), 1)
-
-
 def test_a_defect_that_changes_nothing_never_acts_and_a_real_run_is_rehearsed_as_well() -> None:
     nothing = Defect(name="nothing", what="", kinds=(NodeKind.BROKER,), plant=lambda _broker: None, source=Path("x"))
     assert not rehearsal.acts(nothing, scenario(timers={"time_scale": 0.1}), 1)

@@ -1,6 +1,5 @@
 """A kill is a crash: dials to a process that is gone are refused, through Toxiproxy as on a direct connection."""
 
-import asyncio
 import signal
 import socket
 import subprocess
@@ -22,9 +21,8 @@ from nemesrv.chaos.faults.process_faults import Kill, Pause, PortTaken, Remove, 
 from nemesrv.chaos.faults.toxiproxy import Toxiproxy
 from nemesrv.chaos.faults.toxiproxy_links import LinkFaults
 from nemesrv.chaos.topology import Link
-from nemesrv.remoting.errors import ConnectError
 from nemesrv.remoting.node.clock import RealClock
-from nemesrv.remoting.node.network import Address, TcpNetwork
+from nemesrv.remoting.node.network import Address
 
 from .sockets import Rows, dial, is_closed, is_quiet, is_refused
 
@@ -146,13 +144,6 @@ def test_what_was_connected_closes_and_nobody_takes_the_ports_meanwhile(world: W
     for address in (*world.dials.values(), world.server.address):
         with socket.socket() as other, pytest.raises(OSError, match="in use"):
             other.bind(address)
-
-
-def test_a_paused_process_still_accepts(world: World):
-    world.server.signal(signal.SIGSTOP)
-    assert is_swallowed(world.dials[NEAR])
-    world.server.signal(signal.SIGCONT)
-    assert answers(world.dials[NEAR])
 
 
 def test_nobody_is_at_a_later_address_before_it_is_taken_nor_at_an_earlier_one_after_that(
@@ -344,12 +335,6 @@ def test_every_fault_but_the_one_that_no_proxy_can_inject_is_dialled_here():
     assert {fault.do for fault in REAL} == set(FAULTS) - {"packet_loss"}
 
 
-def test_a_proxy_that_is_left_alone_accepts_for_a_dead_process_and_closes(world: World):
-    """What every verdict about a crash was about before."""
-    world.server.kill()
-    assert met(world.dials[NEAR]) is Dial.CLOSED
-
-
 @pytest.mark.parametrize("fault", STOOD_FOR, ids=[fault.do for fault in STOOD_FOR])
 def test_a_dial_through_a_proxy_meets_what_a_direct_one_meets(world: World, fault: Fault):
     inject(world, fault)
@@ -359,31 +344,3 @@ def test_a_dial_through_a_proxy_meets_what_a_direct_one_meets(world: World, faul
         world.server.does = "resets"
         world.server.start()
     assert met(world.server.address) is proxied is fault.dial
-
-
-def test_our_client_is_refused_by_a_proxy_as_soon_as_directly(world: World):
-    world.crash()
-
-    def refused_ms(address: Address) -> float:
-        async def dials() -> float:
-            start_s = time.monotonic()
-            with pytest.raises(ConnectError, match="refused"):
-                await TcpNetwork().connect(address, asyncio.Protocol)
-            return (time.monotonic() - start_s) * 1000
-
-        return min(asyncio.run(dials()) for _ in range(3))
-
-    direct_ms, proxied_ms = refused_ms(world.server.address), refused_ms(world.dials[NEAR])
-    assert proxied_ms - direct_ms < 50
-
-
-def test_a_full_accept_queue_drops_a_dial_as_lost_packets_do(ports: PortHolder):
-    """What `packet_loss` stands for, as far as one machine can show it; the fault itself is the virtual clock's."""
-    with socket.socket() as listener, socket.socket() as filler, socket.socket() as second:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(0)
-        address = Address(*listener.getsockname())
-        filler.connect(address)
-        second.setblocking(False)
-        second.connect_ex(address)
-        assert met(address) is Dial.DROPPED

@@ -57,18 +57,15 @@ def spread(
     clocks: Mapping[str, Clock],
     *,
     bound_ms: float = 0.5,
-    error: float | None = None,
-    every_ms: float = 1000.0,
     measured: bool = True,
     lost: Iterable[str] = (),
-    seed: int = 1,
 ) -> dict[tuple[str, int], list[Row]]:
-    """The same as hosts with these `clocks` record it, whom the harness asks each `every_ms`.
+    """The same as hosts with these `clocks` record it, whom the harness asks once a second.
 
-    A reading is wrong by `error` bounds, or by any part of one; `measured` False: nobody asked. Of hosts that are
-    `lost` no row is there, and the harness says so.
+    A reading is wrong by any part of its bound; `measured` False: nobody asked. Of hosts that are `lost` no row is
+    there, and the harness says so.
     """
-    rng, end_ms, lost = random.Random(f"{seed} hosts"), 0.0, set(lost)
+    rng, end_ms, lost = random.Random("1 hosts"), 0.0, set(lost)
     found: dict[tuple[str, int], list[Row]] = {}
     nodes: dict[str, str] = {}
     for (node, incarnation), of in rows.items():
@@ -92,10 +89,10 @@ def spread(
     if measured:
         found[CLOCKS, 0] = []
         for host in HOSTS:
-            for number in range(int(end_ms / every_ms) + 1):
-                at_ms, shows = number * every_ms, clocks.get(host, true_clock)
+            for number in range(int(end_ms / 1000) + 1):
+                at_ms, shows = number * 1000.0, clocks.get(host, true_clock)
                 width_ms = bound_ms if host in clocks else 0.0
-                wrong_ms = width_ms * (rng.uniform(-1, 1) if error is None else error)
+                wrong_ms = width_ms * rng.uniform(-1, 1)
                 value = {"host_ms": shows(at_ms), "offset_ms": shows(at_ms) - at_ms + wrong_ms, "bound_ms": width_ms}
                 row = {**_stamp(CLOCKS, len(found[CLOCKS, 0]), at_ms), "event": "host_clock", "source": host}
                 found[CLOCKS, 0].append({**row, "value": value})

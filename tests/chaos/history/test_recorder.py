@@ -6,6 +6,7 @@ import pickle
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,15 @@ def writer(run_dir: Path, node: str = "ns-0", incarnation: int = 0) -> HistoryWr
     return RecorderSpec.for_run(run_dir, node, "name_server", incarnation, CLOCK).open()
 
 
-def raw(run_dir: Path, node: str = "ns-0") -> list[object]:
-    return list(read_raw(raw_dir(run_dir) / f"{node}.0.jsonl"))
+def raw(run_dir: Path) -> list[dict[str, Any]]:
+    rows = read_raw(raw_dir(run_dir) / "ns-0.0.jsonl")
+    return [dict(row) for row in rows if row is not None]
+
+
+async def comes(has_come: Callable[[], bool]) -> None:
+    async with asyncio.timeout(5):
+        while not has_come():  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
 
 
 def test_a_row_carries_who_when_and_what(tmp_path: Path) -> None:
@@ -96,9 +104,7 @@ def test_on_a_running_loop_an_event_waits_no_longer_than_the_buffer_does(tmp_pat
         record = writer(tmp_path)
         record("route")
         at_once = len(raw(tmp_path))  # a second one may find the first too old, on a machine that is slow enough
-        async with asyncio.timeout(5):
-            while not raw(tmp_path):  # noqa: ASYNC110
-                await asyncio.sleep(0.005)
+        await comes(lambda: bool(raw(tmp_path)))
         record.close()
         return at_once, len(raw(tmp_path))
 
@@ -130,7 +136,7 @@ def test_close_writes_what_is_buffered_and_later_events_are_ignored(tmp_path: Pa
         record.close()
 
     asyncio.run(body())
-    assert [row["event"] for row in raw(tmp_path) if isinstance(row, dict)] == ["route"]
+    assert [row["event"] for row in raw(tmp_path)] == ["route"]
 
 
 def test_a_kernel_that_takes_a_few_bytes_at_a_time_gets_every_line_once(
@@ -146,8 +152,7 @@ def test_a_kernel_that_takes_a_few_bytes_at_a_time_gets_every_line_once(
         record.close()
 
     asyncio.run(body())
-    rows = [row for row in raw(tmp_path) if isinstance(row, dict)]
-    assert [(row["seq"], row["offset"]) for row in rows] == [(number, number) for number in range(50)]
+    assert [(row["seq"], row["offset"]) for row in raw(tmp_path)] == [(number, number) for number in range(50)]
 
 
 def test_a_disk_that_refuses_loses_nothing_that_it_takes_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,7 +166,7 @@ def test_a_disk_that_refuses_loses_nothing_that_it_takes_later(tmp_path: Path, m
             record("route")
     record("topic")
     record.close()
-    assert [row["event"] for row in raw(tmp_path) if isinstance(row, dict)] == ["route", "topic"]
+    assert [row["event"] for row in raw(tmp_path)] == ["route", "topic"]
 
 
 def test_values_are_written_whatever_their_keys_and_types(tmp_path: Path) -> None:
@@ -169,7 +174,7 @@ def test_values_are_written_whatever_their_keys_and_types(tmp_path: Path) -> Non
     record("route", value={0: Address("127.0.0.1", 1), "set": {"b", "a"}, "bytes": b"x"})
     record("topic", value={"addresses": [Address("::1", 2)]})
     record.close()
-    assert [row["value"] for row in raw(tmp_path) if isinstance(row, dict)] == [
+    assert [row["value"] for row in raw(tmp_path)] == [
         {"0": "127.0.0.1:1", "set": ["a", "b"], "bytes": "x"},
         {"addresses": ["[::1]:2"]},
     ]
@@ -278,12 +283,6 @@ def test_the_next_process_of_a_slave_has_a_file_of_its_own() -> None:
     assert spec.for_incarnation(1) == RecorderSpec.for_run("run", "broker-a/1", "slave", 1, CLOCK)
 
 
-async def rows_come(rows: list[dict[str, object]], count: int) -> None:
-    async with asyncio.timeout(5):
-        while len(rows) < count:  # noqa: ASYNC110
-            await asyncio.sleep(0.005)
-
-
 def test_the_lag_probe_measures_a_blocked_loop_in_rocketmq_milliseconds() -> None:
     """At scale 10 a loop blocked for 0.1 s of the machine's time was 1,000 ms late in the cluster's."""
     rows: list[dict[str, object]] = []
@@ -292,11 +291,12 @@ def test_the_lag_probe_measures_a_blocked_loop_in_rocketmq_milliseconds() -> Non
         clock = RealClock.starting_now(scale=10)
         probe = LagProbe()
         probe.start(lambda event, /, **fields: rows.append({"event": event, **fields}), clock)
-        await rows_come(rows, 1)
+        await comes(lambda: len(rows) >= 1)
         until_s = clock.monotonic_s() + 1.0
         while clock.monotonic_s() < until_s:
             pass
-        await rows_come(rows, len(rows) + 1)
+        seen = len(rows)
+        await comes(lambda: len(rows) > seen)
         await probe.stop()
         await probe.stop()
 
@@ -320,9 +320,7 @@ def test_the_lag_probe_sees_a_process_that_stands_still_while_it_writes_the_row(
                 pass
 
         probe.start(record, clock)
-        async with asyncio.timeout(5):
-            while len(rows) < 2:  # noqa: ASYNC110
-                await asyncio.sleep(0.005)
+        await comes(lambda: len(rows) >= 2)
         await probe.stop()
 
     asyncio.run(body())

@@ -136,6 +136,7 @@ def test_what_was_ended_before_its_time_is_not_ended_again(up: Up) -> None:
         ),
         ({"do": "heal", "for_s": 3}, "nemesrv fault: --for: 3 is not allowed"),
         ({"nodes": ["ns-0"]}, "a request that this version of nemesrv does not know"),
+        ({"do": "lose_host", "hosts": ["b"]}, "do: lose_host is not allowed; expected for a cluster on several hosts"),
     ],
 )
 def test_what_cannot_be_is_one_sentence_and_changes_nothing(up: Up, request_: dict[str, Any], said: str) -> None:
@@ -203,11 +204,6 @@ def test_what_cannot_be_done_to_a_host_is_one_sentence(
     assert said in answer["error"]
     assert "timeline" not in answer["error"]
     assert on_hosts.cluster.scenario.timeline == ()
-
-
-def test_where_there_is_one_host_only_none_can_be_lost(up: Up) -> None:
-    said = "do: lose_host is not allowed; expected for a cluster on several hosts of a Ray cluster"
-    assert said in up.ask("lose_host", hosts=["b"])["error"]
 
 
 def test_a_node_that_somebody_else_killed_is_started_again_as_one_of_ours(up: Up) -> None:

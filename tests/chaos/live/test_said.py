@@ -9,7 +9,8 @@ import pytest
 
 from nemesrv.chaos.judging import Engine, History, Judged
 from nemesrv.chaos.live.up import Up, _ended, _to_decide, scenario_of
-from nemesrv.chaos.verdict import Validity, Verdict
+from nemesrv.chaos.verdict import Verdict
+from tests.chaos.builder import invalid, valid
 
 CLUSTER: Any = SimpleNamespace(
     name_servers=("127.0.0.1:9876",),
@@ -20,8 +21,8 @@ CLUSTER: Any = SimpleNamespace(
     experiment=SimpleNamespace(pids={"ns-0": 7}),
 )
 FAULT_DOOR: Any = SimpleNamespace(open=lambda: None)
-RIGHT = Verdict(name="routes_converge", verdict=Validity.VALID, examined=3)
-WRONG = Verdict(name="no_false_eviction", verdict=Validity.INVALID, examined=2, violations=1, why="ns-0 dropped it")
+RIGHT = valid("routes_converge", examined=3)
+WRONG = invalid("no_false_eviction", examined=2, why="ns-0 dropped it")
 
 
 def test_each_line_is_an_object_and_every_one_after_the_cluster_is_a_verdict(

@@ -7,8 +7,8 @@ from nemesrv.chaos.reports.html.found import Place
 from nemesrv.chaos.reports.html.page import template
 from nemesrv.chaos.reports.sentences import clients_sentence
 from nemesrv.chaos.reports.terminal import legend_line
-from nemesrv.chaos.verdict import Clients, Validity, Verdict
-from tests.chaos.builder import cluster
+from nemesrv.chaos.verdict import Clients, Verdict
+from tests.chaos.builder import cluster, valid
 
 OURS = (
     Clients(kind="producer", count=2, implementation="ours", profile="java-4.9"),
@@ -49,7 +49,7 @@ def test_a_check_of_tables_looks_at_no_clients_and_one_of_first_choices_at_the_p
 
 
 def test_whose_clients_stands_in_the_json_on_the_terminal_and_on_the_page() -> None:
-    verdict = Verdict(name="duplicates", verdict=Validity.VALID, examined=3, clients=OURS)
+    verdict = valid("duplicates", examined=3, clients=OURS)
     assert Verdict.from_json(verdict.to_json()).clients == OURS
     place = Place(check="duplicates", from_ms=0.0, to_ms=1.0, section="sends", lane=None, text="", bad=False)
     said = "2 producers, 1 consumer (ours, judged as java-4.9)"

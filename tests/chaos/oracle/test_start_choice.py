@@ -3,7 +3,6 @@
 import itertools
 import math
 import random
-import subprocess
 import sys
 from collections import Counter
 
@@ -27,6 +26,7 @@ from nemesrv.chaos.oracle.choosing.start_choice import (
 from nemesrv.chaos.scenarios.loading import find
 from nemesrv.clients.name_servers import NameServerSelector
 from nemesrv.remoting.node.network import Address
+from tests.ran import ran
 
 ALPHA, POWER, BIAS = 1e-3, 0.99, 0.1
 LIST = [Address("127.0.0.1", 9876 + i) for i in range(3)]
@@ -114,28 +114,8 @@ def test_the_start_choice_needs_no_scipy() -> None:
         "power_of(7, 3, bias=BIAS, alpha=ALPHA), power_of(900, 9, bias=BIAS, alpha=ALPHA)\n"
         "starts_needed(3, bias=0.3, power=0.9, alpha=1e-3), detectable_bias(7, 9, power=0.9, alpha=1e-3)\nprint('done')"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    done = ran([sys.executable, "-c", code], check=True, timeout=120)
     assert done.stdout == "done\n"
-
-
-@pytest.mark.nightly("test_the_numbers_that_every_verdict_uses_are_those_that_are_worked_out")
-@pytest.mark.parametrize("name_servers", [2, 3, 4, 5, 9])
-def test_power_and_alpha_are_what_simulation_finds(name_servers: int) -> None:
-    """100,000 experiments each; the bounds are five standard errors, the seed is fixed."""
-    needed, tries = starts_needed(name_servers, bias=BIAS, power=POWER, alpha=ALPHA), 100_000
-    power, false_alarms = (power_of(needed, name_servers, bias=bias, alpha=ALPHA) for bias in (BIAS, 0.0))
-    rng = np.random.default_rng(20261121 + name_servers)
-
-    def called_uneven(bias: float) -> float:
-        counts = rng.multinomial(needed, shares(name_servers, bias), size=tries)
-        squares = (counts * counts).sum(axis=1)
-        _levels, first, where = np.unique(squares, return_index=True, return_inverse=True)
-        # One outcome for each level of unevenness stands for all of its level.
-        called = np.array([p_value(counts[index].tolist()) <= ALPHA for index in first])
-        return float(called[where].mean())
-
-    assert called_uneven(BIAS) == pytest.approx(power, abs=5 * math.sqrt(0.99 * 0.01 / tries * 2))
-    assert called_uneven(0) == pytest.approx(false_alarms, abs=5 * math.sqrt(ALPHA / tries))
 
 
 def first_choices(starts: int, bias: float, rng: random.Random) -> list[int]:

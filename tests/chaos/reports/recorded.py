@@ -7,8 +7,8 @@ from pathlib import Path
 
 from nemesrv.chaos.history.rows import write_parquet
 from nemesrv.chaos.reports.html import Run
-from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import BOTH, HistoryBuilder, address_of, cluster, example
+from nemesrv.chaos.verdict import Verdict
+from tests.chaos.builder import BOTH, HistoryBuilder, address_of, cluster, example, invalid, valid
 
 STEADY_S, KILL_S, STALE_UNTIL_S, END_S = 3.0, 20.0, 60.0, 90.0
 TOLD = {"name": "broker-crash", "description": "<b>told</b>", "again": "nemesrv run scenario.yaml"}
@@ -17,19 +17,16 @@ RUN = Run(seed=7, profile="4.9", time_scale=10.0, **TOLD)
 STALE = {"from_s": STEADY_S + KILL_S, "to_s": STEADY_S + STALE_UNTIL_S, "took_s": 40, "allowed_s": 0}
 HELD = example("ns-0", "broker-a", topic="<k>&", **STALE, kind="must not hold")
 VERDICTS = (
-    Verdict(
-        name="routes_are_true",
-        verdict=Validity.INVALID,
+    invalid(
+        "routes_are_true",
         examined=8,
-        violations=1,
         measured={"max_ms": 40_000.0},
         allowed={"bound_ms": 0.0, "formula": "RTT + event thread", "tolerance_ms": 50.0, "row": "process crash"},
         examples=(HELD,),
         why="1 of 8 times a NameServer's route did not equal what was alive and reachable",
     ),
-    Verdict(
-        name="no_acknowledged_loss",
-        verdict=Validity.VALID,
+    valid(
+        "no_acknowledged_loss",
         examined=40,
         measured={"lost": 0},
         allowed={"formula": "0 lost", "listed": [address_of("ns-1")]},

@@ -20,11 +20,11 @@ from nemesrv.chaos.scenarios.loading import find as find_scenario
 from nemesrv.chaos.scenarios.loading import parse, shipped
 from nemesrv.chaos.scenarios.model import Scenario
 from nemesrv.chaos.verdict import Clients, Example, Finding, Validity, Verdict
-from tests.chaos.builder import example
+from tests.chaos.builder import example, invalid, valid
 
 CUT = "black_hole-1"
 CLIENTS = (Clients(kind="producer", count=2, implementation="ours", profile="java-4.9"),)
-CONVERGE = Verdict(name="routes_converge", verdict=Validity.VALID, examined=9)
+CONVERGE = valid("routes_converge")
 
 
 def change(kind: str, phase: str, measured_ms: float, earliest_ms: float | None, bound_ms: float) -> Finding:
@@ -43,24 +43,16 @@ def change(kind: str, phase: str, measured_ms: float, earliest_ms: float | None,
 
 DROP = change("must not hold", "start", 109_000.0, 90_000.0, 130_000.0)
 RETURN = change("must hold", "end", 14_100.0, None, 33_000.0)
-TRUE = Verdict(name="routes_are_true", verdict=Validity.VALID, examined=9, findings=(RETURN, DROP))
-USED = Verdict(name="living_are_used", verdict=Validity.VALID, examined=9, clients=CLIENTS)
-ARRIVED = Verdict(
-    name="no_acknowledged_loss",
-    verdict=Validity.VALID,
+TRUE = valid("routes_are_true", findings=(RETURN, DROP))
+USED = valid("living_are_used", clients=CLIENTS)
+ARRIVED = valid(
+    "no_acknowledged_loss",
     examined=1961,
     measured={"acknowledged": 1961, "received": 1961, "only_in_final_reads": 0, "lost": 0, "unread": 0},
 )
 OF_THE_CUT = {"after": f"{CUT} start", "kind": "must not hold"}
 HELD = example("ns-0", "broker-a", from_s=150, to_s=225, due_s=150, took_s=205, allowed_s=130, **OF_THE_CUT)
-STAYED = Verdict(
-    name="routes_are_true",
-    verdict=Validity.INVALID,
-    examined=9,
-    violations=1,
-    allowed={"bound_ms": 130_000.0, "formula": "E - R .. E + S"},
-    examples=(HELD,),
-)
+STAYED = invalid("routes_are_true", allowed={"bound_ms": 130_000.0, "formula": "E - R .. E + S"}, examples=(HELD,))
 
 
 def said(*verdicts: Verdict, scenario: Scenario | None = None) -> list[str]:
@@ -110,13 +102,7 @@ def test_each_drop_is_told_with_its_reason_and_the_return_and_equal_drops_are_to
         *(drop("ns-0", 90_000.0, "closed", None) for _ in range(2)),
         *(drop("ns-0", 91_000.0 + 200 * number, "unknown", 99_000.0) for number in range(4)),
     ]
-    found = Verdict(
-        name="no_false_eviction",
-        verdict=Validity.VALID,
-        examined=2,
-        timeline_ms=10_000.0,
-        measured={"dropped": drops},
-    )
+    found = valid("no_false_eviction", examined=2, timeline_ms=10_000.0, measured={"dropped": drops})
     assert said(found)[1] == (
         "Drops: ns-0 and ns-1 dropped broker-a at 62.2 s (silent for longer than brokerChannelExpiredTime) and "
         "acknowledged its next registration at 70.0 to 70.4 s; ns-0 dropped broker-a 2 times at 80.0 s (the broker's "
@@ -152,7 +138,7 @@ def test_a_run_that_is_not_decided_says_why() -> None:
 
 
 def test_that_too_few_clients_started_is_no_line_of_a_run_and_any_other_open_question_is() -> None:
-    few = Verdict(name="name_server_selection", verdict=Validity.VALID, examined=94, undecided={UNIFORM: "94 starts"})
+    few = valid("name_server_selection", examined=94, undecided={UNIFORM: "94 starts"})
     open_ = replace(few, undecided={"after the last fault": "it ended too soon"})
     assert not any("not decided" in line for line in said(TRUE, few))
     assert "name_server_selection: not decided: after the last fault: it ended too soon." in said(TRUE, open_)
@@ -160,14 +146,9 @@ def test_that_too_few_clients_started_is_no_line_of_a_run_and_any_other_open_que
 
 def test_clients_that_were_wrong_are_named_and_messages_that_did_not_arrive_are_counted() -> None:
     late = Finding(subject="producer-1", kind="must not use", from_ms=0.0, to_ms=1.0, wrong=1)
-    used = Verdict(
-        name="dead_brokers_avoided", verdict=Validity.INVALID, examined=4, violations=1, why="x", findings=(late,)
-    )
-    lost = Verdict(
-        name="no_acknowledged_loss",
-        verdict=Validity.VALID,
-        examined=3,
-        measured={"acknowledged": 3, "received": 1, "only_in_final_reads": 2},
+    used = invalid("dead_brokers_avoided", examined=4, why="x", findings=(late,))
+    lost = valid(
+        "no_acknowledged_loss", examined=3, measured={"acknowledged": 3, "received": 1, "only_in_final_reads": 2}
     )
     arrived = "1 of 3 messages arrived, 2 still in a broker when the run ended"
     expected = f"Clients: INVALID: dead_brokers_avoided (producer-1); {arrived}."
@@ -179,7 +160,7 @@ def test_clients_that_were_wrong_are_named_and_messages_that_did_not_arrive_are_
 
 def test_clients_that_left_what_was_dead_are_told_with_the_last_of_them() -> None:
     left = {"left": [{"client": "consumer-0", "name_server": "ns-0", "after_ms": 31_000.0, "bound_ms": 36_000.0}]}
-    found = Verdict(name="dead_name_servers_left", verdict=Validity.VALID, examined=2, measured=left, clients=CLIENTS)
+    found = valid("dead_name_servers_left", examined=2, measured=left, clients=CLIENTS)
     assert said(found)[-1] == (
         "Clients: 2 of 2 left dead NameServers in time "
         "(only consumer-0 had to, 31.0 s after ns-0 was lost; 36 s allowed)."
@@ -197,14 +178,14 @@ def test_a_promise_above_rocketmqs_own_limit_is_said_to_decide_nothing(promised_
     scenario = find_scenario("broker-crash", [f"promises.brokers_left_within_s={promised_s}"])
     bounds = [30_000.0, min(35_000.0, promised_s * 1000)]
     left = tuple(Finding(subject="x", kind="must not use", from_ms=0, to_ms=1, bound_ms=bound) for bound in bounds)
-    found = Verdict(name="dead_brokers_avoided", verdict=Validity.VALID, examined=2, findings=left)
+    found = valid("dead_brokers_avoided", examined=2, findings=left)
     sentence = "your 40 s (brokers_left_within_s) is above RocketMQ's 35 s, so RocketMQ's limit decides"
     assert (sentence in answers([found], scenario, "x").clients) == said_of_it
 
 
 @pytest.mark.parametrize("name", sorted(shipped()))
 def test_what_any_shipped_scenario_injects_is_a_sentence(name: str) -> None:
-    (first,) = said(Verdict(name="order_kept", verdict=Validity.VALID, examined=1), scenario=find_scenario(name))
+    (first,) = said(valid("order_kept", examined=1), scenario=find_scenario(name))
     assert re.fullmatch(rf"VALID {re.escape(name)} \(seed 1\)\. \S.*[a-z0-9\])]\.", first), first
 
 
@@ -324,9 +305,8 @@ def test_a_fault_that_changes_nothing_is_told(timeline: list[dict[str, object]],
 
 @pytest.mark.parametrize(("check", "key"), [("dead_brokers_avoided", "last_use"), ("dead_name_servers_left", "left")])
 def test_clients_that_never_used_a_dead_node_are_not_said_to_have_left_it(check: str, key: str) -> None:
-    told = Verdict(
-        name=check,
-        verdict=Validity.VALID,
+    told = valid(
+        check,
         examined=2,
         measured={key: [], "promised": 2},
         clients=(Clients(kind="producer", count=2, implementation="ours", profile="java-4.9"),),
@@ -389,12 +369,8 @@ def test_what_it_cost_stands_behind_the_clients() -> None:
     assert told.startswith("Cost: of the faults and the planted defect ")
     failed = {"sends": {"ok": 34, "failed": 5, "unanswered": 1}, "failed_of": {"producer-0": 4, "producer-1": 2}}
     known = replace(cost, without_broker=(replace(gap, because="broker-a was killed"),), **failed)
-    of_guilty = Verdict(
-        name="living_are_used",
-        verdict=Validity.INVALID,
-        examined=9,
-        violations=1,
-        examples=(Example(who="producer-1", what="broker-a", from_ms=2.0, more={"kind": SAME}),),
+    of_guilty = invalid(
+        "living_are_used", examples=(Example(who="producer-1", what="broker-a", from_ms=2.0, more={"kind": SAME}),)
     )
     assert answers([of_guilty], None, "x", cost=known).cost.startswith(
         "6 of 40 sends failed or ended without an answer, 2 of them producer-1's; "
@@ -425,9 +401,7 @@ def test_the_answers_speak_of_what_was_wrong_and_of_the_latest_drop_and_return()
     assert spoken_of([CONVERGE]) == []
 
 
-EXERCISED = Verdict(
-    name="exercised", verdict=Validity.VALID, examined=5, measured={"faults": 1, "effects": 8, "clients": 4}
-)
+EXERCISED = valid("exercised", examined=5, measured={"faults": 1, "effects": 8, "clients": 4})
 
 
 def test_checks_stand_in_groups_those_that_are_not_valid_first_and_what_was_exercised_is_a_line() -> None:
@@ -466,13 +440,7 @@ def test_a_group_is_a_line_and_below_it_stand_the_checks_that_are_not_valid_or_w
 
 
 def test_what_one_node_did_is_one_row_and_a_line_names_the_other_checks_that_see_the_same() -> None:
-    kept = Verdict(
-        name="registrations_are_kept",
-        verdict=Validity.INVALID,
-        examined=9,
-        violations=1,
-        examples=(Example(who="ns-0", what="broker-a"),),
-    )
+    kept = invalid("registrations_are_kept", examples=(Example(who="ns-0", what="broker-a"),))
     elsewhere = replace(STAYED, name="routes_converge", examples=(Example(who="ns-1", what="ns-2"),))
     [routes] = groups([STAYED, kept, elsewhere])
     assert [v.name for v in routes.told] == ["registrations_are_kept", "routes_converge"]

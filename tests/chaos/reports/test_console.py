@@ -7,7 +7,7 @@ from rich.console import Console
 
 from nemesrv.chaos.proof.selftest import SelftestOutcome, print_outcomes
 from nemesrv.chaos.reports.terminal import PIPE_COLUMNS, print_answers, standard_output
-from nemesrv.chaos.verdict import Validity, Verdict
+from tests.chaos.builder import invalid
 
 
 def outcome(scenario: str, defect: str | None, *found: str) -> SelftestOutcome:
@@ -67,7 +67,7 @@ def test_a_narrow_terminal_gets_the_checks_as_paragraphs_that_fit_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
-    verdict = Verdict(name="routes_are_true", verdict=Validity.INVALID, examined=9, violations=3, why="three of nine")
+    verdict = invalid("routes_are_true", violations=3, why="three of nine")
     print_answers([verdict], ["a line"])
     lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
     assert "routes_are_true" in lines

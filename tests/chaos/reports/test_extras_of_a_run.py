@@ -11,8 +11,8 @@ from nemesrv.chaos.history.rows import write_parquet
 from nemesrv.chaos.oracle.time_outs import HEARTBEAT
 from nemesrv.chaos.reports.html import RunToDraw, html_report
 from nemesrv.chaos.reports.html.run_to_draw import LINES_MAX, TEXT_MAX
-from nemesrv.chaos.verdict import Example, Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, cluster
+from nemesrv.chaos.verdict import Example, Verdict
+from tests.chaos.builder import HistoryBuilder, cluster, invalid
 from tests.chaos.reports.recorded import KILL_S, RUN, STEADY_S, VERDICTS, recorded
 
 ORIGIN_MS = 1_700_000_000_000
@@ -76,7 +76,7 @@ def test_what_was_wrong_before_any_fault_is_said_and_a_message_of_before_is_not(
     check: str, is_said: bool, tmp_path: Path
 ) -> None:
     early = Example(who="broker-a", what="producer-0", from_ms=1000 * (STEADY_S + KILL_S - 1))
-    verdict = Verdict(name=check, verdict=Validity.INVALID, examined=1, examples=(early,))
+    verdict = invalid(check, examined=1, violations=0, examples=(early,))
     assert ("wrong before any fault" in html_report(RUN, [verdict], recorded(tmp_path))) == is_said
 
 
@@ -87,7 +87,7 @@ def test_a_violation_of_heartbeats_shows_the_rounds_around_it_and_the_brokers_th
         for broker in ("broker-a", "broker-b") if at_s != 40 else ("broker-b",):
             told.at(at_s).event(broker, "client_heartbeat", op_id="1", value=heartbeat)
     late = Example(who="consumer-0", what=HEARTBEAT, from_ms=25_000.0, to_ms=40_000.0, more={"kind": "each H"})
-    verdict = Verdict(name="timers_kept", verdict=Validity.INVALID, examined=1, examples=(late,))
+    verdict = invalid("timers_kept", examined=1, violations=0, examples=(late,))
     (place,) = told_of(tmp_path, told, verdict).of_examples["timers_kept"]
     line = "{} s consumer-0 ended sendHeartbeatToAllBroker (2.0 ms); its heartbeats reached {}"
     reached = {"38.000": "broker-b"}
@@ -108,7 +108,7 @@ def test_an_example_of_a_name_server_shows_what_it_wrote_around_that_moment(tmp_
     (tmp_path / "logs" / "ns-0.log").write_text("".join(lines), encoding="utf-8")
     one = Example(who="ns-0", what="broker-a", from_ms=3_000.0, more={"kind": "must not be dropped"})
     other = Example(who="consumer-0", what="broker-a", from_ms=3_000.0)
-    verdict = Verdict(name="no_false_eviction", verdict=Validity.INVALID, examined=1, examples=(one, other))
+    verdict = invalid("no_false_eviction", examined=1, violations=0, examples=(one, other))
     told = told_of(tmp_path, story(), verdict)
     of_one, of_other = told.of_examples["no_false_eviction"]
     assert [line.split(" <")[0] for line in of_one.log] == [
@@ -184,6 +184,6 @@ def test_a_broker_that_a_name_server_has_in_some_topics_for_long_is_said_with_th
     write_parquet(told.end(100).rows, tmp_path)
     said = "ns-0 listed broker-a in 1 of 2 topics from 20.0 s to 80.0 s (60.0 s): broker-a had made a topic of which"
     stale = Example(who="ns-0", what="broker-a", from_ms=20_000.0)
-    about_it = Verdict(name="routes_are_true", verdict=Validity.INVALID, examined=1, violations=1, examples=(stale,))
+    about_it = invalid("routes_are_true", examined=1, examples=(stale,))
     page = html_report(RUN, [about_it], tmp_path)
     assert f"<dt>In some topics</dt><dd>{said} ns-0 had not heard.</dd>" in page

@@ -8,9 +8,10 @@ import pytest
 
 from nemesrv.chaos.reports.ci import read_incident, replay_line
 from nemesrv.chaos.reports.imported import answer_list, facts, result
-from nemesrv.chaos.verdict import Validity, Verdict
+from nemesrv.chaos.verdict import Verdict
+from tests.chaos.builder import valid
 
-JUDGED = Verdict(name="routes_are_true", verdict=Validity.VALID, examined=1)
+JUDGED = valid("routes_are_true", examined=1)
 
 
 def episode(*told: tuple[str, str]) -> dict[str, Any]:

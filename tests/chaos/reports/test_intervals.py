@@ -1,10 +1,6 @@
 """What the oracle demands in small worlds, as lanes show it: who must, may and must not, from when until when."""
 
-import subprocess
-import sys
 from itertools import pairwise
-
-import pytest
 
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.reports.html.rule_stretches import rules
@@ -79,10 +75,3 @@ def test_the_world_of_rows_is_that_of_decoded_and_of_encoded_values() -> None:
     assert World.of_rows(reversed(encoded)) == World.of_rows(builder.rows)
     assert World.of_rows(builder.rows).end_ms == 400_000
     assert World.of_rows([], last_ms=7).end_ms == 7
-
-
-@pytest.mark.nightly("chaos/test_engines.py::test_plain_python_judges_everything_where_spark_is_not_installed")
-def test_the_oracle_needs_no_spark() -> None:
-    module = "nemesrv.chaos.reports.html.rule_stretches"
-    code = f"import sys, {module}; assert not [m for m in sys.modules if m.startswith('pyspark')]"
-    subprocess.run([sys.executable, "-c", code], check=True)

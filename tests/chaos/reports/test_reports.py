@@ -10,19 +10,13 @@ from rich.console import Console
 from nemesrv.chaos.reports.ci import junit
 from nemesrv.chaos.reports.terminal import verdict_table
 from nemesrv.chaos.reports.text import phrases
-from nemesrv.chaos.verdict import Example, Validity, Verdict
+from nemesrv.chaos.verdict import Example, Verdict
+from tests.chaos.builder import invalid, valid
 
 ROOT = Path(__file__).resolve().parents[3]
-VALID = Verdict(
-    name="routes_are_true",
-    verdict=Validity.VALID,
-    examined=9,
-    measured={"max_ms": 120040.0},
-    allowed={"bound_ms": 130000.0, "formula": "E + S"},
-)
-INVALID = Verdict(
-    name="no_acknowledged_loss",
-    verdict=Validity.INVALID,
+VALID = valid("routes_are_true", measured={"max_ms": 120040.0}, allowed={"bound_ms": 130000.0, "formula": "E + S"})
+INVALID = invalid(
+    "no_acknowledged_loss",
     examined=100,
     violations=2,
     examples=(Example(more={"msg_key": "<k>&\x00"}),),

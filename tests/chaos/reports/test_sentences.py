@@ -17,7 +17,7 @@ from nemesrv.chaos.reports.html.page import template
 from nemesrv.chaos.reports.sentences import example_sentence, measured_sentences, nearest_sentence, wrong_sentence
 from nemesrv.chaos.reports.terminal import allowed, legend_line, measured
 from nemesrv.chaos.verdict import Example, Finding, Validity, Verdict
-from tests.chaos.builder import cluster
+from tests.chaos.builder import cluster, invalid, valid
 
 verdict_rows: Any = template("parts.html.template").module.verdict_rows  # type: ignore[attr-defined]
 PLACE = Place(check="availability", from_ms=0.0, to_ms=1.0, section="sends", lane=None, text="", bad=False)
@@ -35,7 +35,7 @@ def availability(**more: Any) -> Verdict:
         "series": {"send": [[8, 0], [8, 1], [4, 3], [8, 6]], "pull": [[9, 0]], "name_server_call": [[4, 1]]},
         **more,
     }
-    return Verdict(name="availability", verdict=Validity.VALID, examined=1919, measured=values)
+    return valid("availability", examined=1919, measured=values)
 
 
 def test_availability_is_told_in_three_sentences_and_never_rounded_up() -> None:
@@ -60,9 +60,8 @@ def test_an_example_says_how_many_of_how_many(more: dict[str, Any], said: str) -
 def test_what_is_not_decided_is_named_wherever_a_verdict_is_told() -> None:
     """Table, report, its first sentence, verdicts.json and back."""
     why = "94 starts are too few to say, 1,292 are enough"
-    verdict = Verdict(
-        name="name_server_selection",
-        verdict=Validity.VALID,
+    verdict = valid(
+        "name_server_selection",
         examined=94,
         measured={"first_choices": {"a": 33, "b": 24, "c": 37}, "p_value": 0.25},
         undecided={"first choices uniform": why},
@@ -112,7 +111,7 @@ def test_what_may_never_happen_has_no_bound_in_seconds() -> None:
 
 def test_a_tolerance_is_told_only_where_there_is_a_bound_that_it_widens() -> None:
     lost = {"bound_ms": None, "formula": "0 lost", "tolerance_ms": 0, "row": "an acknowledged send is durable"}
-    verdict = Verdict(name="no_acknowledged_loss", verdict=Validity.VALID, examined=3, allowed=lost)
+    verdict = valid("no_acknowledged_loss", examined=3, allowed=lost)
     assert allowed(verdict) == "0 lost"
 
 
@@ -129,7 +128,7 @@ def test_what_may_be_neither_late_nor_early_is_told_with_its_tolerance_and_no_ra
     earliest_ms: float | None, bound_ms: float | None, said: str
 ) -> None:
     ends = {"earliest_ms": earliest_ms, "bound_ms": bound_ms, "formula": "1·S", "tolerance_ms": 500.0}
-    verdict = Verdict(name="timers_kept", verdict=Validity.VALID, examined=3, allowed=ends)
+    verdict = valid("timers_kept", examined=3, allowed=ends)
     assert allowed(verdict) == said
     assert said in verdict_rows(verdict, PLACE, ())
 
@@ -145,9 +144,8 @@ def timed(measured_ms: float, bound_ms: float, **about: str) -> Finding:
 
 
 def test_the_bound_of_a_valid_check_says_whose_it_is_so_that_no_other_figure_stands_against_it() -> None:
-    verdict = Verdict(
-        name="routes_converge",
-        verdict=Validity.VALID,
+    verdict = valid(
+        "routes_converge",
         examined=2,
         measured={"max_ms": 19_900.0, "converged": [{"change": "cut-1 end", "after_ms": 0.0, "bound_ms": 33_000.0}]},
         allowed={"bound_ms": 33_000.0, "formula": "R + C"},
@@ -160,15 +158,13 @@ def test_the_bound_of_a_valid_check_says_whose_it_is_so_that_no_other_figure_sta
 
 
 def test_nobody_is_named_beside_a_bound_where_nothing_is_timed_or_something_is_wrong() -> None:
-    fine = Verdict(name="order_kept", verdict=Validity.VALID, examined=2, allowed={"bound_ms": 1.0})
+    fine = valid("order_kept", examined=2, allowed={"bound_ms": 1.0})
     assert nearest_sentence(fine) == ""
     assert nearest_sentence(replace(fine, verdict=Validity.INVALID, findings=(timed(2.0, 1.0),))) == ""
 
 
 def test_the_letters_of_a_formula_have_their_meaning_in_the_same_cell() -> None:
-    verdict = Verdict(
-        name="routes_converge", verdict=Validity.VALID, examined=1, allowed={"bound_ms": 33_000.0, "formula": "R + C"}
-    )
+    verdict = valid("routes_converge", examined=1, allowed={"bound_ms": 33_000.0, "formula": "R + C"})
     row = verdict_rows(verdict, PLACE, ())
     assert "R: a broker registers every registerNameServerPeriod" in row
     assert "C: connecting may take connectTimeoutMillis" in row
@@ -185,10 +181,8 @@ def wrong() -> Verdict:
         after="kill-1 start",
         more={"kind": "must not hold"},
     )
-    return Verdict(
-        name="routes_are_true",
-        verdict=Validity.INVALID,
-        examined=9,
+    return invalid(
+        "routes_are_true",
         violations=3,
         examples=(example,),
         timeline_ms=25_000.0,

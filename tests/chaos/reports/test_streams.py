@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from nemesrv.chaos.reports.streams import use_lasting_streams
+from tests.ran import ran
 
 from ..programs import NEMESRV, nemesrv
 
@@ -63,9 +64,7 @@ def test_a_character_that_the_encoding_lacks_becomes_a_question_mark(tmp_path: P
 
 def test_a_table_in_ascii() -> None:
     env = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    done = subprocess.run(
-        [sys.executable, "-c", TABLE.replace("150", "1")], capture_output=True, text=True, env=env, check=False
-    )
+    done = ran([sys.executable, "-c", TABLE.replace("150", "1")], env=env)
     assert (done.returncode, done.stderr) == (3, "told\n")
     assert "a ? b" in done.stdout
     assert "| order_kept | INVALID |" in done.stdout

@@ -4,20 +4,15 @@ from pathlib import Path
 
 from nemesrv.chaos.reports.answers import answers
 from nemesrv.chaos.reports.ci import append, replay_line, summary
-from nemesrv.chaos.verdict import Example, Validity, Verdict
+from nemesrv.chaos.verdict import Example, Verdict
+from tests.chaos.builder import invalid, valid
 
-VALID = Verdict(
-    name="routes_converge",
-    verdict=Validity.VALID,
-    examined=1234,
-    measured={"max_ms": 10_600.0},
-    allowed={"bound_ms": 33_000.0, "formula": "R + C"},
+VALID = valid(
+    "routes_converge", examined=1234, measured={"max_ms": 10_600.0}, allowed={"bound_ms": 33_000.0, "formula": "R + C"}
 )
-INVALID = Verdict(
-    name="dead_brokers_avoided",
-    verdict=Validity.INVALID,
+INVALID = invalid(
+    "dead_brokers_avoided",
     examined=4,
-    violations=1,
     why="1 of 4 clients | used a <lost> broker",
     allowed={"bound_ms": 33_000.0, "formula": "R + C"},
     examples=(Example(who="producer-0", from_ms=61_000.0),),
@@ -49,7 +44,7 @@ def test_what_is_wrong_stands_below_its_group_with_its_letters_and_its_counterex
 
 
 def test_nothing_that_a_run_says_ends_its_cell_or_begins_a_tag() -> None:
-    wild = Verdict(name="order_kept", verdict=Validity.INVALID, examined=1, violations=1, why="a | and a <b>")
+    wild = invalid("order_kept", examined=1, why="a | and a <b>")
     assert "**`order_kept`** a \\| and a &lt;b>" in said(wild)
 
 

@@ -6,21 +6,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from nemesrv.actors.broker.server import Broker
 from nemesrv.chaos.__main__ import cli
-from nemesrv.chaos.checks import CHECKS
 from nemesrv.chaos.checks.plain.verdicts import verdicts
-from nemesrv.chaos.checks.record.control import Control
-from nemesrv.chaos.defects import in_its_parts
-from nemesrv.chaos.experiment.workloads.producer import ProducerNode
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.oracle import lists
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.runner import record_virtual
-from nemesrv.chaos.scenarios.defect import Defect
 from nemesrv.chaos.scenarios.loading import load, parse
 from nemesrv.chaos.scenarios.model import Scenario
-from nemesrv.chaos.topology import NodeKind
 from nemesrv.chaos.verdict import Validity
 from tests.refusals import refusal
 
@@ -54,10 +47,8 @@ def test_what_cannot_be_is_said(document: dict[str, Any], said: str) -> None:
 
 
 def judged(run: Path) -> dict[str, Validity]:
-    """Check to its verdict, of all that a test can judge plainly, and the one that knows lists."""
-    rows = read_rows(run)
-    found = [*verdicts(run), CHECKS["name_server_selection"].judge(Control.of_rows(rows), World.of_rows(rows))]
-    return {verdict.name: verdict.verdict for verdict in found}
+    """Check to its verdict."""
+    return {verdict.name: verdict.verdict for verdict in verdicts(run)}
 
 
 @pytest.mark.nightly_but("5.x")
@@ -82,49 +73,6 @@ def test_a_changed_list_is_in_use_within_its_time_and_all_follows(profile: str, 
     assert Validity.INVALID not in found.values()
     asked = ("routes_are_true", "no_resurrection", "registrations_are_kept", "client_routes_are_true", "timers_kept")
     assert {found[name] for name in (*asked, "name_server_selection", "availability")} == {Validity.VALID}
-
-
-def test_a_broker_that_keeps_its_first_list_and_a_client_that_does_are_found(tmp_path: Path) -> None:
-    def keeps_its_first(node: Any) -> None:
-        if isinstance(node, ProducerNode):
-            node.instance.name_server.selector.update = _once(node.instance.name_server.selector.update)
-        else:
-            in_its_parts(_keeps_its_targets)(node)
-
-    defect = Defect(
-        name="keeps-its-first-list",
-        what="",
-        kinds=(NodeKind.BROKER, NodeKind.PRODUCER),
-        nodes=("broker-b", "producer-0"),
-        plant=keeps_its_first,
-        source=Path(__file__),
-    )
-    found = judged(record_virtual(scenario(), 1, tmp_path / "run", defect=defect).path)
-    wrong = {name for name, verdict in found.items() if verdict is Validity.INVALID}
-    assert {"routes_are_true", "name_server_selection"} <= wrong
-
-
-def _keeps_its_targets(broker: Broker) -> None:
-    current = broker._registration._targets
-    first: list[Any] = []
-
-    def targets() -> Any:
-        first[:] = first or current()
-        return first
-
-    broker._registration._targets = targets
-
-
-def _once(update: Any) -> Any:
-    taken: list[bool] = []
-
-    def update_once(addresses: Any) -> bool:
-        if taken:
-            return False
-        taken.extend([True] * bool(addresses))
-        return bool(update(addresses))
-
-    return update_once
 
 
 @pytest.mark.nightly("test_a_changed_list_is_in_use_within_its_time_and_all_follows")

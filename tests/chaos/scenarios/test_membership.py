@@ -6,18 +6,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from nemesrv.actors.broker.server import Broker
 from nemesrv.chaos.__main__ import cli
-from nemesrv.chaos.checks.plain.verdicts import found_wrong, verdicts
-from nemesrv.chaos.defects import in_its_parts
+from nemesrv.chaos.checks.plain.verdicts import verdicts
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.oracle.promises import ObligationKind, obligations
 from nemesrv.chaos.oracle.quiet import calm
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.runner import record_virtual
-from nemesrv.chaos.scenarios.defect import Defect
 from nemesrv.chaos.scenarios.loading import parse
-from nemesrv.chaos.topology import NodeKind
 from tests.refusals import refusal
 
 CLUSTER = {"name_servers": 3, "brokers": 2}
@@ -78,27 +74,6 @@ def test_a_name_server_that_joins_fills_within_a_registration_and_one_that_is_re
     still = calm(world)
     assert still[-1].end_ms == world.end_ms  # removed for good is no fault for ever
     assert still[-1].start_ms - world.timeline_ms > 150_000
-
-
-def test_a_broker_that_registers_only_with_whom_it_met_at_its_start_is_found(tmp_path: Path) -> None:
-    def met_only(broker: Broker) -> None:
-        registration = broker._registration
-        everybody, register = registration._targets, registration._register
-        met: set[Any] = set()
-
-        async def register_and_note(target: Any, *what: Any) -> Any:
-            answer = await register(target, *what)
-            if answer is not None:
-                met.add(target)
-            return answer
-
-        registration._register = register_and_note  # type: ignore[method-assign]
-        registration._targets = lambda: [one for one in everybody() if not met or one in met]
-
-    kinds = (NodeKind.BROKER,)
-    defect = Defect(name="met-only", what="", kinds=kinds, plant=in_its_parts(met_only), source=Path(__file__))
-    run = record_virtual(scenario(nodes=JOINS, timeline=REMOVED), 1, tmp_path / "run", defect=defect)
-    assert "routes_are_true" in found_wrong(run.path)
 
 
 def test_explain_says_from_when_on_the_one_that_joins_must_hold_whom(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from nemesrv.chaos.errors import HarnessError
 from nemesrv.operations.cluster.doctor import diagnosed
 from nemesrv.operations.inferring.episodes import episodes_of
 from nemesrv.operations.inferring.said import CAUSES
-from nemesrv.operations.inferring.telling import DOUBT, LIKELY_AT_MOST, RIVALS, score_of
+from nemesrv.operations.inferring.telling import DOUBT, LIKELY_AT_MOST, score_of
 from nemesrv.operations.logs_to_rows.gather import plain_logs
 from nemesrv.operations.logs_to_rows.reconstruct import reconstruct
 from tests.chaos.logs.corpus import cases
@@ -364,7 +364,6 @@ def first_sight(collection: int) -> tuple[int, int]:
 
 
 POSTED = ("doctor, posted", "doctor, unseen")
-FOLDS = 5
 
 
 def _to_fit(claims: Iterable[Claim]) -> list[Claim]:
@@ -388,20 +387,6 @@ def fitted(claims: Iterable[Claim]) -> tuple[float, float]:
 
     tried = [(one / 10, other / 10) for one in range(1, 31) for other in range(1, 11)]
     return max(tried, key=lambda one: likelihood(*one))
-
-
-def held_out(claims: Iterable[Claim], *tried: tuple[float, float]) -> Iterator[str]:
-    """The log loss of each pair of DOUBT and RIVALS, and of the pair that was fitted to the other folds."""
-    told = _to_fit(claims)
-    random.Random(FOLDS).shuffle(told)
-    losses: dict[tuple[str, bool], list[float]] = defaultdict(list)
-    for fold in range(FOLDS):
-        by_others = fitted(one for at, one in enumerate(told) if at % FOLDS != fold)
-        for name, pair in [("fitted", by_others), *((str(pair), pair) for pair in tried)]:
-            for one in told[fold::FOLDS]:
-                losses[name, one.by in POSTED].append(-_likelihood(one, *pair))
-    for (name, is_posted), each in losses.items():
-        yield f"held out, {name}, {'posted' if is_posted else 'others'}: {sum(each) / len(each):.4f}"
 
 
 def made(each: int, folder: Path) -> Iterator[Claim]:
@@ -483,7 +468,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"collection {number}: the true cause first in {right} of {of}, unseen")
     if asked.fit:
         print(f"fitted: DOUBT, RIVALS = {fitted(claims)}")
-        print("\n".join(held_out(claims, (DOUBT, RIVALS), (0.6, 0.3))))
     sure = [one.is_right for one in claims if one.certainty == "certain"]
     return int(sum(sure) < 0.99 * len(sure))
 

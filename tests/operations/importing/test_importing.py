@@ -3,7 +3,6 @@
 import json
 import math
 import os
-import subprocess
 import sys
 from dataclasses import replace
 from datetime import UTC
@@ -26,7 +25,7 @@ from nemesrv.chaos.reports.html.run_to_draw import Run, RunToDraw
 from nemesrv.chaos.reports.imported import suffered_lines
 from nemesrv.chaos.shapes import shape_of
 from nemesrv.chaos.topology import Topology
-from nemesrv.chaos.verdict import Finding, Validity, Verdict
+from nemesrv.chaos.verdict import Finding, Validity
 from nemesrv.operations.cluster.doctor import diagnosed
 from nemesrv.operations.importing import importing
 from nemesrv.operations.importing.fault_rows import fault_rows, unexplained
@@ -38,8 +37,10 @@ from nemesrv.operations.inferring.said import texts_in
 from nemesrv.operations.inferring.suffering import Suffered
 from nemesrv.operations.logs_to_rows.gather import Gathered, plain_logs
 from nemesrv.operations.logs_to_rows.reconstruct import reconstruct
+from tests.chaos.builder import valid
 from tests.operations.logs_to_rows.test_reconstruct import broker, name_server
 from tests.operations.made_logs import stamped
+from tests.ran import ran
 
 APACHES = Path(__file__).parents[3] / "docs" / "incident-logs"
 
@@ -122,7 +123,7 @@ def test_the_same_logs_tell_the_same_each_time() -> None:
     def told(hash_seed: int) -> str:
         environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed)}
         command = [sys.executable, "-c", _TELL, str(APACHES / "broker-partition")]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+        return ran(command, env=environment, check=True).stdout
 
     assert told(0) == told(1) != ""
 
@@ -191,7 +192,7 @@ def test_of_an_inferred_fault_only_an_inexact_moment_is_no_evidence(bound_ms: fl
     fault = Mock(fault_id="kill-1", start_ms=50_000, end_ms=9e5, value={"bounds_ms": [bound_ms, 500.0]})
     about = {"subject": "ns-0", "object": "broker-a", "kind": "must not hold", "after": "kill-1 start"}
     drop = Finding(**about, from_ms=180_000, bound_ms=130_000, to_ms=9e5, measured_ms=105_000)
-    verdict = Verdict(name="routes_are_true", verdict=Validity.VALID, examined=1, violations=0, findings=(drop,))
+    verdict = valid("routes_are_true", examined=1, findings=(drop,))
     told = with_inferred(verdict, Mock(run={"imported": True}, faults=[fault]))
     assert (told.examined, told.verdict is Validity.VALID) == (examined, bool(examined))
     assert with_inferred(verdict, Mock(run={}, faults=[fault])) == verdict, "an injected fault's moment is known"

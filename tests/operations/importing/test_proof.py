@@ -1,13 +1,11 @@
 """What happened is found again in the logs of it."""
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from . import proof
 from .proof import Compared, measured, table
-from .recording import drawn
 
 
 def _sum(found: list[Compared], counted: str) -> int:
@@ -34,19 +32,6 @@ def test_a_hundred_incidents_of_ten_kinds_are_found(level: str, tmp_path: Path) 
     least = 1.0 if level == "clocks" else 0.98
     assert _sum(found, "offsets_found") >= least * _sum(found, "offsets"), told
     assert _sum(found, "offsets_found") + _sum(found, "offsets_unsure") == _sum(found, "offsets"), told
-
-
-def test_as_many_incidents_of_a_kind_are_measured_as_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int] = []
-
-    def noted(seeds: Iterable[int], *_: object, **__: object) -> list[Compared]:
-        asked.extend(seeds)
-        return [Compared(seed, "one-way partition") for seed in asked]
-
-    monkeypatch.setattr(proof, "measured", noted)
-    monkeypatch.setattr("sys.argv", ["proof", "--kind", "one-way partition", "--incidents", "1"])
-    proof.main()
-    assert [drawn(seed).kind for seed in asked] == ["one-way partition"]
 
 
 def test_an_incident_that_cannot_be_imported_is_told_and_the_next_goes_on(

@@ -124,6 +124,17 @@ def _renamed(value: Any) -> Any:
     return [_renamed(one) for one in value] if isinstance(value, list) else value
 
 
+def incident(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "incident.json").read_text(encoding="utf-8"))
+    return found
+
+
+def put(document: dict[str, Any], folder: Path, out: Path) -> None:
+    """The import in that folder, with another incident.json, into `out`."""
+    (out / "history").symlink_to(folder / "history")
+    (out / "incident.json").write_text(json.dumps(document), encoding="utf-8")
+
+
 @pytest.mark.nightly("test_the_scenario_has_what_the_import_found")
 def test_the_first_hypothesis_happens_again_and_the_second_does_not(folder: Path, tmp_path: Path) -> None:
     original = read_original(folder, ReplayOptions())
@@ -150,33 +161,30 @@ def test_the_first_hypothesis_happens_again_and_the_second_does_not(folder: Path
 
 
 def test_what_has_no_end_is_read_as_the_import_writes_it(folder: Path, tmp_path: Path) -> None:
-    document = json.loads((folder / "incident.json").read_text(encoding="utf-8"))
+    document = incident(folder)
     document["episodes"][0] |= {"to_ms": None}
     document["episodes"][0]["hypotheses"][0] |= {"bounds_ms": [1000.0, None]}
-    (tmp_path / "history").symlink_to(folder / "history")
-    (tmp_path / "incident.json").write_text(json.dumps(document), encoding="utf-8")
+    put(document, folder, tmp_path)
     assert scenario_of(read_original(tmp_path, ReplayOptions()), (), file="x").timeline[0].do == "black_hole"
 
 
 def test_an_episode_that_follows_from_another_is_replayed_with_it_and_needs_no_note(
     folder: Path, tmp_path: Path
 ) -> None:
-    document = json.loads((folder / "incident.json").read_text(encoding="utf-8"))
+    document = incident(folder)
     effect = {"rank": 1, "fault": "broker_is_not_registered", "sentence": "A client has no address of trade-1"}
     document["episodes"].append({"from_ms": CUT_MS + 90_000, "to_ms": None, "hypotheses": [effect], "follows": 1})
-    (tmp_path / "history").symlink_to(folder / "history")
-    (tmp_path / "incident.json").write_text(json.dumps(document), encoding="utf-8")
+    put(document, folder, tmp_path)
     assert read_original(tmp_path, ReplayOptions()).notes == read_original(folder, ReplayOptions()).notes
     asked = read_original(tmp_path, ReplayOptions(episodes=(1, 2))).notes
     assert asked[0] == "Episode 2 has no fault that explains it, so nothing is done for it."
 
 
 def test_a_hypothesis_is_counted_by_its_place_whatever_its_rank(folder: Path, tmp_path: Path) -> None:
-    document = json.loads((folder / "incident.json").read_text(encoding="utf-8"))
+    document = incident(folder)
     first, second = document["episodes"][0]["hypotheses"]
     first["rank"], second["rank"] = 2, 1
-    (tmp_path / "history").symlink_to(folder / "history")
-    (tmp_path / "incident.json").write_text(json.dumps(document), encoding="utf-8")
+    put(document, folder, tmp_path)
     for place, told in ((1, first), (2, second)):
         (chosen,) = read_original(tmp_path, ReplayOptions(hypotheses={1: place})).chosen
         assert chosen["sentence"] == told["sentence"]
@@ -216,13 +224,12 @@ def test_the_scenario_has_what_the_import_found(folder: Path) -> None:
 def test_an_edited_incident_that_is_wrong_is_refused_in_a_sentence(
     place: tuple[Any, ...], value: Any, said: str, folder: Path, tmp_path: Path
 ) -> None:
-    document = json.loads((folder / "incident.json").read_text(encoding="utf-8"))
+    document = incident(folder)
     at = document
     for part in place[:-1]:
         at = at[part]
     at[place[-1]] = value
-    (tmp_path / "history").symlink_to(folder / "history")
-    (tmp_path / "incident.json").write_text(json.dumps(document), encoding="utf-8")
+    put(document, folder, tmp_path)
     with pytest.raises(ScenarioError) as error:
         scenario_of(read_original(tmp_path, ReplayOptions()), (), file="x")
     assert said in str(error.value)
@@ -238,14 +245,13 @@ def test_a_broker_that_took_its_time_to_boot_is_started_when_it_had(
     rows = [row for row in read_rows(folder) if row["event"] == "registration" and row["broker_name"] == "trade-1"]
     came_ms = next(row["time_ms"] for row in rows if row["time_ms"] > CUT_MS)
     started_s = came_ms / 1000 - before_s
-    document = json.loads((folder / "incident.json").read_text(encoding="utf-8"))
+    document = incident(folder)
     kills = [{"at_s": started_s - 30, "do": "kill", "nodes": ["trade-1"]}]
     document["episodes"][0]["hypotheses"][0]["timeline"] = [
         *kills,
         {"at_s": started_s, "do": "restart", "nodes": ["trade-1", "trade-2"]},
     ]
-    (tmp_path / "history").symlink_to(folder / "history")
-    (tmp_path / "incident.json").write_text(json.dumps(document), encoding="utf-8")
+    put(document, folder, tmp_path)
     original = read_original(tmp_path, ReplayOptions())
     restarts = [entry for entry in original.document["timeline"] if entry["do"] == "restart"]
     at_s = {node: entry["at_s"] + original.from_ms / 1000 for entry in restarts for node in entry["nodes"]}
@@ -255,10 +261,9 @@ def test_a_broker_that_took_its_time_to_boot_is_started_when_it_had(
 
 
 def test_the_cost_of_an_import_is_what_its_clients_logs_say(folder: Path, tmp_path: Path) -> None:
-    document = json.loads((folder / "incident.json").read_text(encoding="utf-8"))
+    document = incident(folder)
     document["suffered"] = [{"client": "client-7", "says": "a look-up failed 2 times"}]
-    (tmp_path / "history").symlink_to(folder / "history")
-    (tmp_path / "incident.json").write_text(json.dumps(document), encoding="utf-8")
+    put(document, folder, tmp_path)
     said = cost_of_original(read_original(tmp_path, ReplayOptions()))
     assert said == "the clients' logs say: client-7: a look-up failed 2 times"
     assert cost_of_original(read_original(folder, ReplayOptions())) is None

@@ -10,9 +10,9 @@ from click.testing import CliRunner
 from nemesrv.chaos.__main__ import cli
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.runner import record_virtual
-from nemesrv.chaos.scenarios.loading import load, parse
+from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.operations.replay.original import Original
-from nemesrv.operations.replay.running import Replayed, ReplayOptions, document_of, read_original, replay
+from nemesrv.operations.replay.running import Replayed, ReplayOptions, read_original, replay
 
 SCENARIO: dict[str, Any] = {
     "name": "cut-off",
@@ -42,21 +42,6 @@ def original(folder: Path) -> Original:
 
 def again(original: Original, out: Path, *sets: str, seed: int = 99) -> Replayed:
     return replay(original, ReplayOptions(out=out, seed=seed, sets=sets))
-
-
-@pytest.mark.nightly("test_what_is_not_the_same_is_less_alike")
-def test_with_another_seed_it_happens_again(original: Original, tmp_path: Path) -> None:
-    found = again(original, tmp_path / "out")
-    assert found.similarity.similarity is not None
-    assert found.similarity.similarity > 0.99, found.similarity.sentence
-    assert found.similarity.originals > 10
-    kinds = {pair.what.kind for pair in found.similarity.pairs}
-    assert {"lost", "came", "route", "started", "registers", "chose"} <= kinds
-    assert load(found.folder.scenario_file).phases.keys() >= {"ns-0", "broker-a", "producer-0"}
-    document = json.loads(json.dumps(document_of(found)))
-    assert document["happens"] == "again"
-    lane = next(one for one in document["lanes"] if (one["node"], one["of"]) == ("ns-0", "broker-a"))
-    assert len(lane["original"]) == len(lane["replay"]) == 2, "held, away, held again"
 
 
 @pytest.mark.nightly_but("timeline.0.do=cut-came", "timeline.1.at_s=45-time")
@@ -103,7 +88,10 @@ def test_the_command_says_how_alike_they_are_and_its_exit_status_whether_it_happ
     assert f"scenario: {out / 'scenario.yaml'}" in done.output
     assert f"`nemesrv compare {folder} --set 'phases={{}}' --set-b KEY=VALUE` tests a change" in done.output
     assert f"`nemesrv check {out}` says whether this replay lost messages" in done.output
-    assert json.loads((out / "replay.json").read_text(encoding="utf-8"))["similarity"] > 0.99
+    document = json.loads((out / "replay.json").read_text(encoding="utf-8"))
+    assert document["similarity"] > 0.99
+    kinds = {transition["kind"] for transition in document["transitions"]}
+    assert {"lost", "came", "route", "started", "registers", "chose"} <= kinds
     other = ["replay", str(folder), "--out", str(tmp_path / "other"), "-q", "--set", "timeline.1.nodes=[broker-b]"]
     other += ["--set", "timeline.2.nodes=[broker-b]", "--json"]
     done = CliRunner().invoke(cli, other)

@@ -4,8 +4,8 @@ import pytest
 
 from nemesrv.chaos.checks.cause import cause_of
 from nemesrv.chaos.checks.clients.dead_brokers_avoided import CHECK
-from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import KILL, PAUSE, HistoryBuilder, address_of, cluster, example
+from nemesrv.chaos.verdict import Validity
+from tests.chaos.builder import KILL, PAUSE, HistoryBuilder, address_of, cluster, example, valid
 
 """It lost broker-a at 100 s."""
 
@@ -40,9 +40,8 @@ def crash(last_send_s: float, last_pull_s: float, *, attempt: int = 0, lag_ms: f
 
 
 def test_clients_that_leave_a_killed_broker_within_a_poll_and_a_rebalance_are_valid() -> None:
-    assert crash(last_send_s=129, last_pull_s=149).judged(CHECK) == Verdict(
-        name="dead_brokers_avoided",
-        verdict=Validity.VALID,
+    assert crash(last_send_s=129, last_pull_s=149).judged(CHECK) == valid(
+        "dead_brokers_avoided",
         examined=2,
         measured={
             "max_ms": 29_000.0,

@@ -3,8 +3,8 @@
 import pytest
 
 from nemesrv.chaos.checks.clients.dead_name_servers_left import CHECK, judge
-from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, address_of, cluster, example, judging
+from nemesrv.chaos.verdict import Validity
+from tests.chaos.builder import HistoryBuilder, address_of, cluster, example, judging, valid
 
 CLIENT = "producer-0"
 KILL = ("f1", "kill", "sigkill", "ns-0")
@@ -39,9 +39,8 @@ def silence(left_s: float | None, *, first: str = "ns-0", until_s: float = 200) 
 
 def test_a_client_that_fails_one_call_and_leaves_at_the_next_poll_is_valid() -> None:
     took = {"after_ms": 50_000.0, "bound_ms": 60_000.0}
-    assert check(silence(150).end(260)) == Verdict(
-        name="dead_name_servers_left",
-        verdict=Validity.VALID,
+    assert check(silence(150).end(260)) == valid(
+        "dead_name_servers_left",
         examined=1,
         measured={
             "max_ms": 50_000.0,

@@ -8,7 +8,7 @@ import pytest
 from nemesrv.chaos.checks.clients.name_server_calls import kept_between_requests, selections
 from nemesrv.chaos.checks.clients.name_server_selection import CHECK, UNIFORM, judge
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, address_of, cluster, judging
+from tests.chaos.builder import HistoryBuilder, address_of, cluster, judging, valid
 
 NS = [address_of(f"ns-{i}") for i in range(3)]
 STICKY = {"sticky": 1}
@@ -137,9 +137,8 @@ def test_clients_that_choose_as_java_does_are_valid() -> None:
     """A call without an answer closes the channel; the next call takes the next entry."""
     builder = client()
     channel(call(builder, 43, NS[1], "info", took_s=3), 43.001, "close", NS[1])
-    assert check(moved(builder, 70, 2).end(100)) == Verdict(
-        name="name_server_selection",
-        verdict=Validity.VALID,
+    assert check(moved(builder, 70, 2).end(100)) == valid(
+        "name_server_selection",
         examined=32,
         measured={
             "first_choices": {NS[0]: 10, NS[1]: 11, NS[2]: 10},

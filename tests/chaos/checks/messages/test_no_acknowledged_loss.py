@@ -2,8 +2,8 @@
 
 from nemesrv.chaos.checks.happened import happened
 from nemesrv.chaos.checks.messages.no_acknowledged_loss import CHECK
-from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, cluster, example
+from nemesrv.chaos.verdict import Validity
+from tests.chaos.builder import HistoryBuilder, cluster, example, invalid, valid
 
 AT = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
 ALLOWED = {"bound_ms": None, "formula": "0 lost", "tolerance_ms": 0, "row": "an acknowledged send is durable"}
@@ -24,9 +24,8 @@ def sends() -> HistoryBuilder:
 
 def test_what_nobody_received_but_the_final_read_holds_is_not_lost() -> None:
     builder = sends().at(10).event("reader", "read", msg_key="k-1", offset=1, **AT)
-    assert builder.event("reader", "read_done", offset=2, **AT).judged(CHECK) == Verdict(
-        name="no_acknowledged_loss",
-        verdict=Validity.VALID,
+    assert builder.event("reader", "read_done", offset=2, **AT).judged(CHECK) == valid(
+        "no_acknowledged_loss",
         examined=2,
         measured={"acknowledged": 2, "received": 1, "only_in_final_reads": 1, "lost": 0, "unread": 0},
         allowed=ALLOWED,
@@ -34,11 +33,9 @@ def test_what_nobody_received_but_the_final_read_holds_is_not_lost() -> None:
 
 
 def test_what_neither_a_consumer_nor_a_complete_final_read_holds_is_lost() -> None:
-    assert sends().at(10).event("reader", "read_done", offset=1, **AT).judged(CHECK) == Verdict(
-        name="no_acknowledged_loss",
-        verdict=Validity.INVALID,
+    assert sends().at(10).event("reader", "read_done", offset=1, **AT).judged(CHECK) == invalid(
+        "no_acknowledged_loss",
         examined=2,
-        violations=1,
         measured={"acknowledged": 2, "received": 1, "only_in_final_reads": 0, "lost": 1, "unread": 0},
         allowed=ALLOWED,
         examples=(EXAMPLE,),

@@ -3,8 +3,8 @@
 import pytest
 
 from nemesrv.chaos.checks.routes.no_false_eviction import judge
-from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import HOLE, KILL, HistoryBuilder, address_of, cluster, example, judging
+from nemesrv.chaos.verdict import Validity
+from tests.chaos.builder import HOLE, KILL, HistoryBuilder, address_of, cluster, example, judging, valid
 
 TWO_TOPICS = {"orders": [4, 4, 6, 0], "more": [4, 4, 6, 0]}
 
@@ -38,9 +38,8 @@ def silence(dropped_s: float, reason: str = "expired") -> HistoryBuilder:
 
 
 def test_a_live_broker_that_nobody_drops_is_valid() -> None:
-    assert check(peace().end(150)) == Verdict(
-        name="no_false_eviction",
-        verdict=Validity.VALID,
+    assert check(peace().end(150)) == valid(
+        "no_false_eviction",
         examined=1,
         measured={"max_ms": None, "drops": {}, "of_live_brokers": 0, "shortest_silence_ms": None},
         allowed={

@@ -1,8 +1,8 @@
 """no_resurrection over hand-written histories."""
 
 from nemesrv.chaos.checks.routes.no_resurrection import judge
-from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import BOTH, HOLE, KILL, PAUSE, HistoryBuilder, cluster, example, judging
+from nemesrv.chaos.verdict import Validity
+from tests.chaos.builder import BOTH, HOLE, KILL, PAUSE, HistoryBuilder, cluster, example, judging, valid
 
 check = judging(judge)
 
@@ -24,9 +24,8 @@ def crash(*told: tuple[float, str, tuple[str, ...]]) -> HistoryBuilder:
 
 
 def test_a_dead_broker_that_stays_dropped_is_valid() -> None:
-    assert check(crash()) == Verdict(
-        name="no_resurrection",
-        verdict=Validity.VALID,
+    assert check(crash()) == valid(
+        "no_resurrection",
         examined=2,
         measured={"max_ms": None, "dropped_by_name_servers": 2, "returns": 0},
         allowed={

@@ -7,7 +7,7 @@ import pytest
 from nemesrv.chaos.checks.cause import cause_of
 from nemesrv.chaos.checks.routes.routes_are_true import CHECK, judge
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import KILL, HistoryBuilder, address_of, cluster, example, judging
+from tests.chaos.builder import KILL, HistoryBuilder, address_of, cluster, example, judging, valid
 
 BLACK_HOLE = ("black_hole", "toxiproxy.bandwidth.rate=0")
 
@@ -281,7 +281,7 @@ def test_a_broker_that_a_table_lacks_is_guilty_unless_the_name_server_had_read_i
     if read_s is not None:
         told.at(read_s).registers("ns-0", "broker-a", {key: [4, 4, 6, 0] for key in ("orders", "more")[:topics]})
     told.at(160).route("ns-0", "orders", "broker-a")
-    kept = Verdict(name="registrations_are_kept", verdict=Validity.VALID, examined=1)
+    kept = valid("registrations_are_kept", examined=1)
     cause = cause_of([check(told.end(200)), kept])
     assert cause is not None
     assert cause.node == guilty

@@ -1,6 +1,5 @@
 """The JVM of a small history starts with the archive of Spark's classes, and as well without one that it can use."""
 
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ import pytest
 
 from nemesrv.chaos.checks.spark import settings
 from nemesrv.chaos.checks.spark.session import jvm_pid
+from tests.ran import ran
 
 
 def test_a_session_has_the_archive_where_there_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,7 +32,7 @@ stop(spark)
 def test_a_jvm_starts_with_classes_that_it_cannot_read(tmp_path: Path) -> None:
     (tmp_path / "classes.jsa").write_bytes(b"no classes at all")
     command = [sys.executable, "-c", _COUNT_BY_SPARK, str(tmp_path / "classes.jsa")]
-    assert subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout.split() == ["3"]
+    assert ran(command, check=True, timeout=300).stdout.split() == ["3"]
 
 
 @pytest.mark.nightly("test_a_session_has_the_archive_where_there_is_one")

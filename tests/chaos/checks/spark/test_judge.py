@@ -19,6 +19,7 @@ from nemesrv.chaos.history import rows as history
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests import generate
 from tests.chaos.builder import cluster
+from tests.ran import ran
 
 pytestmark = pytest.mark.spark
 
@@ -109,13 +110,6 @@ def test_of_what_java_threw_the_first_cause_is_told() -> None:
     assert _thrown(wrapped) == "Total size of serialized results is bigger than spark.driver.maxResultSize"
 
 
-def test_a_check_that_does_not_exist_is_refused_before_anything_is_judged(spark: Any, tmp_path: Path) -> None:
-    from nemesrv.chaos.checks.spark.judge import check_run
-
-    with pytest.raises(KeyError, match="no_such_check"):
-        check_run(tmp_path, ["no_such_check"], spark)
-
-
 JUDGED_BY_A_DYING_JVM = """
 import os, signal, sys
 from nemesrv.chaos.errors import HarnessError
@@ -137,12 +131,8 @@ def test_a_jvm_that_dies_is_a_harness_failure_and_no_verdict(tmp_path: Path) -> 
     history.write_parquet(SMALL.rows, tmp_path)
     temporary = tmp_path / "tmp"
     (temporary / f"{FOLDER_PREFIX}{ended_pid()}-spark-x").mkdir(parents=True)
-    done = subprocess.run(
-        [sys.executable, "-c", JUDGED_BY_A_DYING_JVM, str(tmp_path)],
-        env={**os.environ, "TMPDIR": str(temporary)},
-        capture_output=True,
-        text=True,
-        check=False,
+    done = ran(
+        [sys.executable, "-c", JUDGED_BY_A_DYING_JVM, str(tmp_path)], env={**os.environ, "TMPDIR": str(temporary)}
     )
     assert re.fullmatch(
         rf"Spark's JVM \(pid \d+\) was killed by SIGKILL while it judged: what was recorded is kept, so judge it again "

@@ -6,7 +6,6 @@ import os
 import shutil
 import socket
 import struct
-import subprocess
 import threading
 import warnings
 from collections.abc import Iterator
@@ -25,6 +24,7 @@ from nemesrv.chaos.checks.spark import session
 from nemesrv.chaos.checks.spark.session import quieten_py4j, stop
 from tests import generate
 from tests.chaos.programs import NEMESRV
+from tests.ran import ran
 
 
 @pytest.fixture
@@ -97,13 +97,10 @@ def test_a_user_without_a_name_and_a_locale_of_english_letters_do_not_keep_the_j
     folder.mkdir(parents=True)
     generate.write(folder, events=2_000, seed=1)
     env = {name: value for name, value in os.environ.items() if name not in ("LANG", "LC_CTYPE")}
-    done = subprocess.run(
+    done = ran(
         ["unshare", "--user", "--map-user=12345", *NEMESRV, "check", "一", "--checks=order_kept", "--engine=spark"],
         cwd=folder.parent,
         env={**env, "LC_ALL": "C", "HOME": "/"},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     if "unshare" in done.stderr:
         pytest.skip(done.stderr)

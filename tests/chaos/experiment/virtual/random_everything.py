@@ -1,6 +1,6 @@
 """Random scenarios of all that the scenario language can say, nothing planted: what `make random-scenarios` runs.
 
-`python -m tests.chaos.experiment.virtual.random_everything --plain --scenarios 60 --first 0 --out FOLDER`, as
+`python -m tests.chaos.experiment.virtual.random_everything --scenarios 60 --first 0 --out FOLDER`, as
 random_scenarios; with `--real` in real processes. Each seed takes the cluster of random_language (slaves, late comers,
 own lists, an address server, zones, topics, groups, phases, settings), and its timeline, or random_actions' (shapes,
 names, flaps, storms, faults of clients, half_open, syn_drop), or both; acts by hand and wrong clocks (random_acts)
@@ -55,7 +55,7 @@ def random_scenario(seed: int) -> Scenario:
         (0.15, _acting_masters),
         (0.15, _clients_of_other_languages),
         (0.15, _one_order),
-        (0.6, _settings),
+        (0.8, _settings),
     )
     for chance, change in changes:
         if rng.random() < chance:
@@ -131,9 +131,9 @@ def _one_order(document: Document, rng: random.Random) -> None:
 
 
 def _settings(document: Document, rng: random.Random) -> None:
-    """Up to three of the whole catalogue: the other truth, or a third to three times of RocketMQ's own number."""
+    """Up to six of the whole catalogue: the other truth, or a third to three times of RocketMQ's own number."""
     profile = parse(document, file="random.yaml").profile
-    for _ in range(rng.randint(1, 3)):
+    for _ in range(rng.randint(1, 6)):
         group, kind = rng.choice([*GROUPS.items()])
         name, setting = rng.choice([*settings_for(kind).items()])
         if profile not in setting.profiles or name in NOT_OURS or name.startswith(NO_TRAFFIC):

@@ -1,4 +1,4 @@
-"""The random scenarios with settings, lists, late comers, slaves, topics, groups and phases of their own, nothing
+"""The random scenarios with lists, late comers, slaves, topics, groups and phases of their own, nothing
 planted: each seed's cluster and faults are those of random_scenarios. random_everything goes on from there.
 """
 
@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.scenarios.model import Scenario
 from nemesrv.chaos.shapes import LinkExpressionError
@@ -17,33 +16,6 @@ from nemesrv.chaos.topology import NodeKind
 from . import random_scenarios
 
 _plain = random_scenarios.random_scenario
-
-CLIENTS = ("clients", "producers", "consumers", "producer-0", "consumer-0")
-OF_BOTH: dict[str, tuple[tuple[str, ...], tuple[Any, ...]]] = {
-    "serverChannelMaxIdleTimeSeconds": (("name_servers", "ns-0"), (70, 90, 150)),
-    "scanNotActiveBrokerInterval": (("name_servers", "ns-0"), (1_000, 3_000, 20_000)),
-    "registerNameServerPeriod": (("brokers", "broker-a"), (10_000, 15_000, 40_000)),
-    "registerBrokerTimeoutMills": (("brokers", "broker-a"), (3_000, 10_000)),
-    "forceRegister": (("brokers", "broker-a"), (False,)),
-    "compressedRegister": (("brokers",), (True,)),
-    "pollNameServerInterval": (CLIENTS, (5_000, 10_000, 60_000)),
-    "mqClientApiTimeout": (CLIENTS, (1_000, 6_000)),
-    "connectTimeoutMillis": (("brokers", *CLIENTS), (1_000, 5_000)),
-    "heartbeatBrokerInterval": (CLIENTS, (10_000, 60_000)),
-    "lockTimeoutMillis": (CLIENTS, (1_000, 6_000)),
-    "sendMsgTimeout": (("producers", "producer-0"), (1_500, 6_000)),
-    "retryTimesWhenSendFailed": (("producers",), (0, 5)),
-    "waitInterval": (("consumers", "consumer-0"), (5_000, 40_000)),
-    "persistConsumerOffsetInterval": (("consumers",), (1_000, 20_000)),
-}
-OF_PROFILE: dict[str, dict[str, tuple[tuple[str, ...], tuple[Any, ...]]]] = {
-    "4.9": {"brokerChannelExpiredTime": (("name_servers", "ns-0"), (80_000, 100_000, 180_000))},
-    "5.x": {
-        "brokerNotActiveTimeoutMillis": (("brokers", "broker-a"), (90_000, 180_000)),
-        "needWaitForService": (("name_servers",), (True,)),
-        "sendMsgMaxTimeoutPerRequest": (("producers",), (500, 1_000)),
-    },
-}
 
 
 def random_scenario(seed: int) -> Scenario:
@@ -62,23 +34,7 @@ def random_scenario(seed: int) -> Scenario:
     if slaves.random() < 0.25:
         _give_slaves(document, plain.topology().of(NodeKind.BROKER), slaves)
     document["phases"] = _phases(plain, random.Random(f"{seed} phases"))
-    while True:  # what no window is made for is refused, and drawn again
-        document["config"] = _config(plain, rng)
-        try:
-            return parse(document, file=f"random-{seed}.yaml")
-        except ScenarioError:
-            continue
-
-
-def _config(plain: Scenario, rng: random.Random) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
-    known = {**OF_BOTH, **OF_PROFILE[plain.cluster.profile]}
-    if all(action.do != "packet_loss" for action in plain.timeline):
-        known["clientCloseSocketIfTimeout"] = (("brokers", *CLIENTS), (False,))
-    for name, (groups, values) in known.items():
-        if rng.random() < 0.25:
-            found.setdefault(rng.choice(groups), {})[name] = rng.choice(values)
-    return found
+    return parse(document, file=f"random-{seed}.yaml")
 
 
 def _membership(document: dict[str, Any], plain: Scenario, rng: random.Random) -> None:

@@ -6,8 +6,8 @@ very end, of no length at all; restarts of what still runs, and clean stops of w
 virtual clock, where no machine is late and each node's timers have a phase of their own; or, with `--real`, in real
 processes behind Toxiproxy, ten times as fast as RocketMQ's timers, where a fault takes its time and its row comes late.
 What only the virtual clock can do is not run there.
-All checks judge it, or, with `--plain`, those that need no Spark. The nodes are right: INVALID is a false alarm, or a
-mistake in our nodes: either is ours; but for what a NameServer of 4.9 itself does wrong (`takes_one_topic_for_all`).
+All checks judge it, in plain Python. The nodes are right: INVALID is a false alarm, or a mistake in our nodes: either
+is ours; but for what a NameServer of 4.9 itself does wrong (`takes_one_topic_for_all`).
 UNKNOWN is not looked at, for random faults exercise little. What is INVALID keeps its run folder below `--out`.
 """
 
@@ -21,8 +21,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from nemesrv.chaos.checks.plain import verdicts as plain_judging
-from nemesrv.chaos.checks.spark.judge import check_run
+from nemesrv.chaos.checks.plain.verdicts import verdicts
 from nemesrv.chaos.errors import HarnessError
 from nemesrv.chaos.experiment.harness import Harness
 from nemesrv.chaos.experiment.hosts_stage import real_stage
@@ -146,10 +145,10 @@ def record_real(scenario: Scenario, seed: int, out: Path, harness: Harness) -> N
     record(as_run, RunFolder.create(as_run.name, out, latest=False), real_stage(harness), None, lambda _text: None)
 
 
-def wrong(seed: int, out: Path, spark: Any | None, harness: Harness | None = None) -> list[Verdict]:
+def wrong(seed: int, out: Path, harness: Harness | None = None) -> list[Verdict]:
     """The verdicts that are INVALID, or failed; the run folder is below `out` only where there are any.
 
-    Without a Spark session only those checks judge that need none; with a harness the run is in real processes.
+    With a harness the run is in real processes.
     """
     folder = out / str(seed)
     shutil.rmtree(folder, ignore_errors=True)
@@ -157,8 +156,7 @@ def wrong(seed: int, out: Path, spark: Any | None, harness: Harness | None = Non
         record_virtual(random_scenario(seed), seed, folder)
     else:
         record_real(random_scenario(seed), seed, folder, harness)
-    verdicts = plain_judging.verdicts(folder) if spark is None else check_run(folder, CHECK_NAMES, spark)
-    found = [v for v in verdicts if v.verdict is Validity.INVALID or v.check_failed]
+    found = [v for v in verdicts(folder) if v.verdict is Validity.INVALID or v.check_failed]
     if not found:
         shutil.rmtree(folder)
     return found
@@ -204,24 +202,18 @@ def told(scenario: Scenario) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """0 when no check of any scenario said INVALID."""
-    from nemesrv.chaos.checks.spark.session import session, stop
-
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scenarios", type=int, default=400)
     parser.add_argument("--first", type=int, default=0, help="seed of the first scenario")
-    parser.add_argument("--every", type=int, default=1, help="from one seed to the next")
-    parser.add_argument("--plain", action="store_true", help="only the checks that need no Spark: seconds a scenario")
     parser.add_argument("--real", action="store_true", help="in real processes: a minute a scenario")
     parser.add_argument("--out", type=Path, default=Path("runs/random-scenarios"))
     asked = parser.parse_args(arguments)
-    spark, began_s, alarms, known, skipped = None if asked.plain else session(), time.monotonic(), 0, 0, 0
+    began_s, alarms, known, skipped = time.monotonic(), 0, 0, 0
     with ExitStack() as stack:
-        if spark is not None:
-            stack.callback(stop, spark)
         harness = stack.enter_context(Harness()) if asked.real else None
-        for seed in range(asked.first, asked.first + asked.scenarios * asked.every, asked.every):
+        for seed in range(asked.first, asked.first + asked.scenarios):
             try:
-                found = wrong(seed, asked.out, spark, harness)
+                found = wrong(seed, asked.out, harness)
             except HarnessError as exc:
                 skipped += 1
                 print(f"seed {seed}: not run, {exc}", flush=True)

@@ -77,16 +77,6 @@ def test_a_peer_that_comes_back_behind_a_black_hole_knows_nothing_of_what_was_di
     assert world.accepted == []
 
 
-def test_a_dial_into_a_black_hole_succeeds_and_nothing_follows(world: World) -> None:
-    with world.faults.fault(BlackHole(), [LINK]):
-        near, far = world.connected()
-        near.transport.write(b"hello")
-        world.pass_s(10)
-        assert far.data == b""
-    world.pass_s(1)
-    assert far.data == b"hello"
-
-
 def test_a_dial_whose_packets_are_lost_is_not_answered_until_a_later_one_gets_through(world: World) -> None:
     with world.faults.fault(PacketLoss(stream="downstream"), [LINK]):
         dialling = world.dial()

@@ -16,7 +16,6 @@ from nemesrv.chaos.oracle.quiet import calm
 from nemesrv.chaos.oracle.reach import moments
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.runner import record_virtual
-from nemesrv.chaos.scenarios.defect import of_file
 from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.scenarios.model import Scenario
 
@@ -130,20 +129,6 @@ def test_the_harness_own_client_is_nobodys_to_kill() -> None:
 # -- half-open links and dropped SYNs: what must be seen while they last, and what breaks it --------------------------
 
 LINKS = ["broker-a <-> ns-0", "clients <-> ns-1", "producer-0 <-> broker-b"]
-KEEPS_ITS_DEAD_CHANNEL = '''"""A broker keeps the channel on which nothing is answered."""
-
-NODES = ["broker-a"]
-
-
-def plant(broker):
-    assemble = broker._assemble
-
-    def assembled(*args):
-        assemble(*args)
-        broker._registration._client.close_on_timeout = False
-
-    broker._assemble = assembled
-'''
 
 
 def parted(do: str, *meanwhile: dict[str, Any], links: list[str] = LINKS[:1], **more: Any) -> Scenario:
@@ -158,14 +143,6 @@ def test_the_tables_keep_whoever_can_still_register(do: str, profile: str, tmp_p
     folder = record_virtual(parted(do, links=LINKS, profile=profile), 3, tmp_path / "run").path
     assert {fault.fault for fault in World.of_rows(read_rows(folder)).faults} == {do}
     assert found_wrong(folder) == {}
-
-
-@pytest.mark.nightly("test_the_tables_keep_whoever_can_still_register")
-def test_a_broker_that_keeps_its_dead_channel_is_found(tmp_path: Path) -> None:
-    wrong = tmp_path / "keeps.py"
-    wrong.write_text(KEEPS_ITS_DEAD_CHANNEL, encoding="utf-8")
-    folder = record_virtual(parted("half_open"), 3, tmp_path / "run", of_file(wrong)).path
-    assert "routes_are_true" in found_wrong(folder)
 
 
 @pytest.mark.nightly("test_the_tables_keep_whoever_can_still_register")

@@ -44,4 +44,4 @@ def test_no_check_says_invalid_of_them_in_real_processes(tmp_path: Path, monkeyp
     monkeypatch.setattr(random_scenarios, "random_scenario", random_scenario)
     with Harness() as harness:
         for seed in (0, 1, 2, 6, 12):
-            assert random_scenarios.wrong(seed, tmp_path, None, harness) == [], seed
+            assert random_scenarios.wrong(seed, tmp_path, harness) == [], seed

@@ -1,7 +1,6 @@
 """No check finds anything in right nodes, whatever happens to them: a few of the random scenarios."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,14 +13,7 @@ from tests.chaos.experiment.virtual.random_scenarios import random_scenario, tak
 @pytest.mark.nightly_but("1")
 @pytest.mark.parametrize("seed", range(6))
 def test_no_check_says_invalid_of_a_random_scenario(tmp_path: Path, seed: int) -> None:
-    assert wrong(seed, tmp_path, None) == [], told(random_scenario(seed))
-
-
-@pytest.mark.nightly("test_no_check_says_invalid_of_a_random_scenario")
-@pytest.mark.spark
-@pytest.mark.parametrize("seed", range(3))
-def test_no_check_says_invalid_of_a_random_scenario_that_spark_has_read(spark: Any, tmp_path: Path, seed: int) -> None:
-    assert wrong(seed, tmp_path, spark) == [], told(random_scenario(seed))
+    assert wrong(seed, tmp_path) == [], told(random_scenario(seed))
 
 
 def test_what_a_name_server_of_4_9_does_wrong_by_itself_is_told_apart(tmp_path: Path) -> None:
