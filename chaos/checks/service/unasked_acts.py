@@ -92,16 +92,20 @@ class Unasked(Process):
     # -- look-ups
 
     def _look_ups(self) -> Iterator[Done]:
-        """Wrong are those that no poll made, of topics with a route that serves; a poll makes one of each topic."""
-        answered = set[tuple[int, str]]()
+        """Wrong are those that no poll made, of topics with a route that serves; a poll makes one of each topic. Which
+        of several made one beside a poll nobody knows: those that had another reason are no poll's."""
+        answered = dict[tuple[int, str], Run]()
         for number, call in enumerate(self._asked):
             topic = call.row.topic or ""
             moments = chain([call.began_ms - self._near_ms(call), call.began_ms], self._waited_ms(number))
-            poll = next((poll for poll in self._polls_of(call) if (poll, topic) not in answered), None)
+            polls = self._polls_of(call)
+            poll = next((poll for poll in polls if (poll, topic) not in answered), None)
+            if poll is None:
+                poll = next((poll for poll in polls if self._borrows(answered[poll, topic])), None)
             serves = poll is None and all(self._serves(topic, at_ms) for at_ms in moments)
             yield Done(call.began_ms, not serves or self._borrows(call))
             if poll is not None and call.row.type == "ok":
-                answered.add((poll, topic))
+                answered[poll, topic] = call
 
     def _waited_ms(self, number: int) -> Iterator[float]:
         """When those look-ups began for whose ends this one may have waited (lockTimeoutMillis): it may have been asked
