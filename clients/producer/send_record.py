@@ -39,12 +39,14 @@ class SendRecord:
 
     def returned(self, result: SendResult) -> None:
         """Record outcome `ok` if the broker stored the message as safely as configured, `info` for other statuses. The
-        answered offset of a delayed message is one of SCHEDULE_TOPIC_XXXX."""
+        answered offset and id of a delayed message are of SCHEDULE_TOPIC_XXXX."""
+        is_delayed = DELAY in self._message.properties
         self._ended(
             "ok" if result.status is SendStatus.SEND_OK else "info",
             broker_name=result.queue.broker_name,
             queue_id=result.queue.queue_id,
-            offset=None if DELAY in self._message.properties else result.queue_offset,
+            offset=None if is_delayed else result.queue_offset,
+            msg_id=None if is_delayed else result.offset_msg_id,
             digest=message_digest(self._message.body, self._message.properties),
             code=int(_CODE_OF_STATUS[result.status]),
             attempt=self.maybe_stored,
