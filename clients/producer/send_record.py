@@ -31,6 +31,7 @@ class SendRecord:
         self._op_id = op_id
         self._begin_s = context.clock.monotonic_s()
         self._attempts = 0
+        self._address: Address | None = None
         self.maybe_stored = 0
         """How many of its attempts may have stored the message: each of them stores the message once at most."""
 
@@ -44,6 +45,7 @@ class SendRecord:
         self._ended(
             "ok" if result.status is SendStatus.SEND_OK else "info",
             broker_name=result.queue.broker_name,
+            address=None if self._address is None else str(self._address),
             queue_id=result.queue.queue_id,
             offset=None if is_delayed else result.queue_offset,
             msg_id=None if is_delayed else result.offset_msg_id,
@@ -63,7 +65,7 @@ class SendRecord:
         self._ended("info", attempt=attempts)
 
     def attempt(self, queue: MessageQueue, address: Address | None) -> Attempt:
-        number, self._attempts = self._attempts, self._attempts + 1
+        number, self._attempts, self._address = self._attempts, self._attempts + 1, address
         return Attempt(self, self._context, self._op_id, number, queue, address)
 
     def timed_out(self, attempt: Mapping[str, object], attempt_ms: float) -> None:

@@ -58,20 +58,18 @@ def fates(part: Part, world: World) -> Found:
     missing = rows_in(sends.filter(~received & ~read))
     wrong = [("lost" if tuple(row[name] for name in QUEUE) in whole else "unread", row) for row in missing]
     wrong += [("unsafe", row) for row in rows_in(sends.filter(_unsafe(sends, world)))]
-    if not world.mixed_up_by_hand:
-        named, misplaced = _misplaced(sends, part.of("read"))
-        counts["ids_compared"], of_another = int(named.sum()), _of_another(sends, world)
-        wrong += [("with_another_address", row) for row in rows_in(sends.filter(of_another))]
-        wrong += [("under_another_id", row) for row in rows_in(sends.filter(misplaced & ~of_another))]
+    (compared, misplaced), of_another = _misplaced(sends, part.of("read")), _of_another(sends, world)
+    wrong += [("with_another_address", row) for row in rows_in(sends.filter(of_another))]
+    wrong += [("under_another_id", row) for row in rows_in(sends.filter(misplaced & ~of_another))]
     wrong += [("forgotten", row) for row in rows_in(sends.filter(_forgotten(sends, part, world)))]
-    counts |= Counter(what for what, _ in wrong)
+    counts |= {"ids_compared": int(compared.sum())} | Counter(what for what, _ in wrong)
     return Found(counts, foremost(_finding(*one, world) for one in wrong))
 
 
 FATES = Reading(
     Together.MESSAGE,
     ("send", "receive", "read"),
-    ("type", *PLACE, "msg_id", "duration_ms"),
+    ("type", *PLACE, "address", "msg_id", "duration_ms"),
     fates,
     types=("ok", "info"),
 )
@@ -120,23 +118,22 @@ def _misplaced(sends: pa.Table, reads: pa.Table) -> tuple[Flags, Flags]:
 
 
 def _of_another(sends: pa.Table, world: World) -> Flags:
-    """Of each send, whether its broker is of our programs and never had the address in the answered id."""
+    """Of each send, whether the broker that answered is of our programs and never had the address in the id."""
     of_id = pc.utf8_slice_codeunits(sends["msg_id"], 0, -16)  # 16 digits are the offset
-    found, brokers = np.zeros(len(sends), bool), world.of_kind("broker", "slave")
-    for name in sends["broker_name"].unique().to_pylist():
-        own = [node for node in brokers if broker_name(node.name) == name]
+    found: Flags = np.zeros(len(sends), bool)
+    for address in sends["address"].unique().drop_null().to_pylist():
+        node = world.node(world.owners.get(address, ""))
+        if node is None or not node.is_ours:
+            continue
+        own = [Address.parse(at) for at in node.addresses]
+        own += [at._replace(host=said) for at in own if (said := str(world.setting(node.name, "brokerIP1")))]
         try:
-            hosts = [
-                pack_host(Address(said or at.host, at.port)).hex().upper()
-                for node in own
-                for at in map(Address.parse, node.addresses)
-                for said in ("", str(world.setting(node.name, "brokerIP1")))
-            ]
+            hosts = [pack_host(at).hex().upper() for at in own]
         except LocalProtocolError:
-            continue  # an address by name, for which records have 127.0.0.1
-        if hosts and all(node.is_ours for node in own):
-            is_other = pc.and_(pc.equal(sends["broker_name"], name), pc.invert(is_one_of(of_id, hosts)))
-            found |= pc.fill_null(pc.and_(is_other, pc.is_valid(of_id)), False).to_numpy()
+            continue  # a host's name, for which records have 127.0.0.1
+        named = pc.and_(pc.equal(sends["address"], address), pc.equal(sends["broker_name"], broker_name(node.name)))
+        found |= pc.fill_null(pc.and_(named, pc.invert(is_one_of(of_id, hosts))), False).to_numpy()
+    found &= pc.is_valid(of_id).to_numpy()
     return found
 
 

@@ -95,12 +95,15 @@ def test_what_is_lost_decides_before_what_nobody_knows() -> None:
     ]
 
 
-def named(*answered: str | None, read: bool = True, **of_run: object) -> HistoryBuilder:
+def named(
+    *answered: str | None, sent_to: str = address_of("broker-a"), read: bool = True, **of_run: object
+) -> HistoryBuilder:
     """The broker answered two sends with these offsetMsgIds; their records are at 0 and 200 of its commit log."""
     builder = cluster(name_servers=1, brokers=BOTH, **of_run)
     for number, msg_id in enumerate(answered):
         where = {**AT, "msg_key": f"k-{number}", "offset": number}
-        builder.at(1 + number).event("producer-0", "send", type="ok", op_id=f"o-{number}", msg_id=msg_id, **where)
+        answer = {"address": sent_to, "msg_id": msg_id}
+        builder.at(1 + number).event("producer-0", "send", type="ok", op_id=f"o-{number}", **answer, **where)
         builder.event("consumer-0", "receive", **where)
         if read:
             builder.at(8 + number).event("reader", "read", msg_id=id_at(200 * number), **where)
@@ -133,12 +136,14 @@ def test_an_id_is_not_compared_without_an_answer_or_a_record_that_has_one() -> N
         assert (verdict.verdict, verdict.violations, "ids_compared" in verdict.measured) == (Validity.VALID, 0, False)
 
 
-def test_the_address_in_an_id_is_the_brokers_only_where_its_program_is_ours_and_its_address_is_its_own() -> None:
-    """A front before Apache's servers has another address; records have brokerIP1 as their broker's address."""
+def test_an_address_in_an_id_is_wrong_only_if_a_broker_of_ours_that_was_asked_by_its_name_never_had_it() -> None:
+    """A front before Apache's servers has another address; brokerIP1 is an address of its broker; and a route with a
+    wrong address leads to another broker."""
     strange = offset_msg_id(Address("172.17.0.3", 10911), 0)
     for builder, validity in (
         (named(strange, read=False), Validity.INVALID),
         (named(strange, read=False).made_by("apache-5.3.3", "broker-a"), Validity.VALID),
+        (named(id_at(0, "broker-b"), read=False, sent_to=address_of("broker-b")), Validity.VALID),
         (named(strange, read=False, settings={"broker-a": {"brokerIP1": "172.17.0.3"}}), Validity.VALID),
     ):
         assert builder.judged(CHECK).verdict is validity
