@@ -10,13 +10,14 @@ from ....remoting.errors import LocalProtocolError
 from ....remoting.message_id import pack_host
 from ....remoting.node.network import Address
 from ...arrow import Flags, np, pa, pc
+from ...oracle.recorded import NodeInfo
 from ...oracle.slaves import alone
 from ...oracle.world import World
 from ...topology import broker_name
 from ...verdict import Finding
 from ..check import Found, foremost
 from ..findings import Rule, finding, wrong_or_late
-from .part import PLACE, QUEUE, Part, Reading, Row, Together, began_ms, codes, floats, is_one_of, rows_in, with_offset
+from .part import PLACE, QUEUE, Part, Reading, Row, Together, began_ms, codes, floats, rows_in, with_offset
 
 _DURABLE = Rule("an acknowledged send is durable", "0 lost")
 KINDS = {
@@ -120,21 +121,25 @@ def _misplaced(sends: pa.Table, reads: pa.Table) -> tuple[Flags, Flags]:
 def _of_another(sends: pa.Table, world: World) -> Flags:
     """Of each send, whether the broker that answered is of our programs and never had the address in the id."""
     of_id = pc.utf8_slice_codeunits(sends["msg_id"], 0, -16)  # 16 digits are the offset
-    found: Flags = np.zeros(len(sends), bool)
-    for address in sends["address"].unique().drop_null().to_pylist():
-        node = world.node(world.owners.get(address, ""))
-        if node is None or not node.is_ours:
-            continue
-        own = [Address.parse(at) for at in node.addresses]
-        own += [at._replace(host=said) for at in own if (said := str(world.setting(node.name, "brokerIP1")))]
-        try:
-            hosts = [pack_host(at).hex().upper() for at in own]
-        except LocalProtocolError:
-            continue  # a host's name, for which records have 127.0.0.1
-        named = pc.and_(pc.equal(sends["address"], address), pc.equal(sends["broker_name"], broker_name(node.name)))
-        found |= pc.fill_null(pc.and_(named, pc.invert(is_one_of(of_id, hosts))), False).to_numpy()
-    found &= pc.is_valid(of_id).to_numpy()
-    return found
+    asked = sends.select(["broker_name", "address"]).append_column("of_id", of_id)
+    alike = codes(asked, *asked.column_names)
+    each = rows_in(asked.take(np.unique(alike, return_index=True)[1]))
+    brokers = [(broker_name(node.name), node) for node in world.ours("broker", "slave")]
+    own = {(name, at): _hosts(node, world) for name, node in brokers for at in node.addresses}
+    hosts = [own.get((row["broker_name"], row["address"])) for row in each]
+    wrong = [bool(of and row["of_id"] and row["of_id"] not in of) for row, of in zip(each, hosts, strict=True)]
+    return np.array(wrong, bool)[alike]
+
+
+def _hosts(broker: NodeInfo, world: World) -> frozenset[str]:
+    """Its addresses in hex; empty if a host is a name, for which records have 127.0.0.1."""
+    own, said = [Address.parse(at) for at in broker.addresses], str(world.setting(broker.name, "brokerIP1"))
+    try:
+        return frozenset(
+            pack_host(at._replace(host=host or at.host)).hex().upper() for at in own for host in ("", said)
+        )
+    except LocalProtocolError:
+        return frozenset()
 
 
 def _finding(what: str, send: Row, world: World) -> Finding:
