@@ -154,6 +154,10 @@ _BROKER: Mapping[str, str] = {
     "refuses messages while its disk is full": "stored messages though the disk of {a_broker} was full",
     "comes back": "had topic {topic} again after somebody had deleted {topic} by hand (action {action})",
     "the broker's deleted topic": "still had topic {topic} after somebody deleted {topic} by hand (action {action})",
+    "answered another message's id": "answered a send of {client} with an offsetMsgId under which the message of topic "
+    "{topic} is not stored",
+    "answered another broker's id": "answered a send of {client} (topic {topic}) with an offsetMsgId that lacks "
+    "{a_broker}'s address",
     "forgotten at a start": "lost, at a restart, a message of topic {topic} acknowledged to {client}",
     "answered a higher offset": "answered {client} with a higher offset{of_topic} than was committed{details}",
     "answered a lower offset": "answered {client} with a lower offset{of_topic} than had been committed",

@@ -37,7 +37,7 @@ _NOTABLE: tuple[str, ...] = (
 _FINE_CODES = (0, 17, 19, 20, 21, 25)
 """Answers that are no failure: success, no such topic (yet), nothing to pull, retry the pull, offset moved, newest
 subscription not there yet."""
-_READ = [column.name for column in SCHEMA if column.name not in ("broker_id", "offset")]
+_READ = [column.name for column in SCHEMA if column.name not in ("broker_id", "msg_id", "offset")]
 _TEXTS = ["node", "role", "event", "type", "f", "topic", "broker_name", "address", "name_server", "fault_id", "fault"]
 _TEXTS += ["injection", "source", "target", "stream", "phase"]
 _SCHEMA = pa.schema(

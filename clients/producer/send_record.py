@@ -32,6 +32,7 @@ class SendRecord:
         self.begin_s = context.clock.monotonic_s()
         """The send's time-out counts from here."""
         self._attempts = 0
+        self._address: Address | None = None
         self.maybe_stored = 0
         """How many of its attempts may have stored the message: each of them stores the message once at most."""
 
@@ -40,12 +41,15 @@ class SendRecord:
 
     def returned(self, result: SendResult) -> None:
         """Record outcome `ok` if the broker stored the message as safely as configured, `info` for other statuses. The
-        answered offset of a delayed message is one of SCHEDULE_TOPIC_XXXX."""
+        answered offset and id of a delayed message are of SCHEDULE_TOPIC_XXXX."""
+        is_delayed = DELAY in self._message.properties
         self._ended(
             "ok" if result.status is SendStatus.SEND_OK else "info",
             broker_name=result.queue.broker_name,
+            address=None if self._address is None else str(self._address),
             queue_id=result.queue.queue_id,
-            offset=None if DELAY in self._message.properties else result.queue_offset,
+            offset=None if is_delayed else result.queue_offset,
+            msg_id=None if is_delayed else result.offset_msg_id,
             digest=message_digest(self._message.body, self._message.properties),
             code=int(_CODE_OF_STATUS[result.status]),
             attempt=self.maybe_stored,
@@ -63,7 +67,7 @@ class SendRecord:
         self._ended("info", attempt=attempts)
 
     def attempt(self, queue: MessageQueue, address: Address | None) -> Attempt:
-        number, self._attempts = self._attempts, self._attempts + 1
+        number, self._attempts, self._address = self._attempts, self._attempts + 1, address
         return Attempt(self, self._context, self._op_id, number, queue, address)
 
     def timed_out(self, attempt: Mapping[str, object], attempt_ms: float) -> None:

@@ -3,7 +3,8 @@
 A message that nobody received and that the final read of its queue does not hold is lost, when that read was complete
 (`read_done`). When it was not, nobody knows: UNKNOWN. A send that ended `info` or `fail` promises nothing. SEND_OK of a
 SYNC_MASTER promises that a slave has the message, too, and so is wrong while no slave of its runs. A broker that is
-started again has recovered (`boot`) every queue up to what it had acknowledged, whoever has received that.
+started again has recovered (`boot`) every queue up to what it had acknowledged, whoever has received that. The answer's
+offsetMsgId names the broker's address and the message's offset in the commit log, so an operator finds the message.
 """
 
 from collections.abc import Mapping
@@ -40,10 +41,14 @@ def judge(history: Gathering, world: World) -> Verdict:
             f" again: offset {one.more['offset']} of {one.topic}, queue {one.more['queue_id']}, is not in what it "
             "recovered"
         )
+    wrong_ids = of["under_another_id"] + of["with_another_address"]
+    if wrong_ids and not of["lost"] + of["unsafe"] + of["forgotten"]:
+        allowed = {**_ALLOWED, "formula": "0 wrong ids", "row": findings[0].row}
+        why = f"{wrong_ids} of {of['acknowledged']} sends were answered with a wrong offsetMsgId"
     return verdict_by_counts(
         NAME,
         examined=of["acknowledged"],
-        wrong=of["lost"] + of["unsafe"] + of["forgotten"],
+        wrong=of["lost"] + of["unsafe"] + of["forgotten"] + wrong_ids,
         unsure=of["unread"],
         why=why,
         why_unsure=f"{of['unread']} acknowledged sends were not received, and the final reads of their queues are "
@@ -58,7 +63,8 @@ def judge(history: Gathering, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="every message that a broker acknowledged was received by a consumer or is still stored in a broker",
+    says="every message that a broker acknowledged was received by a consumer or is still stored in a broker, "
+    "under the offsetMsgId of the answer",
     group=Group.MESSAGES,
     section=Section.MESSAGES,
     accuses_object=("acknowledged without a slave", "lost"),
@@ -71,6 +77,6 @@ CHECK = Check(
 
 def _told(measured: Mapping[str, Any]) -> str:
     """ "1,962 acknowledged, 1,960 received, 2 only in final reads, 0 lost" """
-    few = [name for name in ("only_in_final_reads", "unread", "unsafe", "forgotten") if measured.get(name)]
+    few = [name for name in ("only_in_final_reads", *KINDS) if name != "lost" and measured.get(name)]
     shown = ("acknowledged", "received", *few, "lost")
     return ", ".join(f"{measured[name]:,} {name.replace('_', ' ')}" for name in shown if name in measured)

@@ -1,17 +1,23 @@
-"""What became of the acknowledged sends: received, read at the end, or neither."""
+"""What became of the acknowledged sends: received, read at the end, or neither; and is the message where the broker's
+answer says (offsetMsgId)?"""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import Any
 
+from ....remoting.errors import LocalProtocolError
+from ....remoting.message_id import pack_host
+from ....remoting.node.network import Address
 from ...arrow import Flags, np, pa, pc
+from ...oracle.recorded import NodeInfo
 from ...oracle.slaves import alone
 from ...oracle.world import World
+from ...topology import broker_name
 from ...verdict import Finding
 from ..check import Found, foremost
 from ..findings import Rule, finding, wrong_or_late
-from .part import PLACE, QUEUE, Part, Reading, Row, Together, began_ms, floats, rows_in, with_offset
+from .part import PLACE, QUEUE, Part, Reading, Row, Together, began_ms, codes, floats, rows_in, with_offset
 
 _DURABLE = Rule("an acknowledged send is durable", "0 lost")
 KINDS = {
@@ -24,11 +30,22 @@ KINDS = {
         Rule("brokerRole=SYNC_MASTER: SEND_OK when a slave has the message", "SLAVE_NOT_AVAILABLE"),
     ),
     "lost": ("lost", _DURABLE),
+    "under_another_id": (
+        "answered another message's id",
+        Rule("MessageDecoder.createMessageId: the id has the message's offset in the commit log", "0 wrong ids"),
+    ),
+    "with_another_address": (
+        "answered another broker's id",
+        Rule("MessageDecoder.createMessageId: the id has the broker's own address", "0 wrong ids"),
+    ),
     "unread": ("not read", _DURABLE),
 }
 """What may be wrong with an acknowledged send: the kind of its finding, and the rule. forgotten: its broker's next
 process has recovered the queue up to an older offset. unsafe: a SYNC_MASTER acknowledged it while no slave of its ran.
-lost: nobody received it, and no final read has it. unread: the same, but the final read of its queue is incomplete."""
+lost: nobody received it, and no final read has it. under_another_id: its record has another offsetMsgId than answered.
+with_another_address: the address in the answer's offsetMsgId is none of its broker's. unread: as lost, but the final
+read of its queue is incomplete."""
+_OF_BROKERS = ("forgotten", "under_another_id", "with_another_address")
 
 
 def fates(part: Part, world: World) -> Found:
@@ -38,17 +55,24 @@ def fates(part: Part, world: World) -> Found:
     received = _keys_of(sends, part.of("receive"))
     read = ~received & _keys_of(sends, part.of("read"))
     whole = {(row.topic, row.broker_name, row.queue_id) for row in part.control.rows("read_done")}
+    counts = {"acknowledged": len(sends), "received": int(received.sum()), "only_in_final_reads": int(read.sum())}
     missing = rows_in(sends.filter(~received & ~read))
     wrong = [("lost" if tuple(row[name] for name in QUEUE) in whole else "unread", row) for row in missing]
     wrong += [("unsafe", row) for row in rows_in(sends.filter(_unsafe(sends, world)))]
+    (compared, misplaced), of_another = _misplaced(sends, part.of("read")), _of_another(sends, world)
+    wrong += [("with_another_address", row) for row in rows_in(sends.filter(of_another))]
+    wrong += [("under_another_id", row) for row in rows_in(sends.filter(misplaced & ~of_another))]
     wrong += [("forgotten", row) for row in rows_in(sends.filter(_forgotten(sends, part, world)))]
-    counts = {"acknowledged": len(sends), "received": int(received.sum()), "only_in_final_reads": int(read.sum())}
-    counts |= Counter(what for what, _ in wrong)
+    counts |= {"ids_compared": int(compared.sum())} | Counter(what for what, _ in wrong)
     return Found(counts, foremost(_finding(*one, world) for one in wrong))
 
 
 FATES = Reading(
-    Together.MESSAGE, ("send", "receive", "read"), ("type", *PLACE, "duration_ms"), fates, types=("ok", "info")
+    Together.MESSAGE,
+    ("send", "receive", "read"),
+    ("type", *PLACE, "address", "msg_id", "duration_ms"),
+    fates,
+    types=("ok", "info"),
 )
 
 
@@ -85,13 +109,46 @@ def _forgotten(sends: pa.Table, part: Part, world: World) -> Flags:
     return found
 
 
+def _misplaced(sends: pa.Table, reads: pa.Table) -> tuple[Flags, Flags]:
+    """Of each send, whether the final reads found its message in its place with an id; and whether with another id."""
+    columns, here = ["msg_key", *PLACE, "msg_id"], pc.is_valid(sends["msg_id"]).to_numpy()
+    both = pa.concat_tables([sends.select(columns), reads.filter(pc.is_valid(reads["msg_id"])).select(columns)])
+    place, name, count = codes(both, *columns[:-1]), codes(both, *columns), len(sends)
+    found = here & np.isin(place[:count], place[count:])
+    return found, found & ~np.isin(name[:count], name[count:])
+
+
+def _of_another(sends: pa.Table, world: World) -> Flags:
+    """Of each send, whether the broker that answered is of our programs and never had the address in the id."""
+    of_id = pc.utf8_slice_codeunits(sends["msg_id"], 0, -16)  # 16 digits are the offset
+    asked = sends.select(["broker_name", "address"]).append_column("of_id", of_id)
+    alike = codes(asked, *asked.column_names)
+    each = rows_in(asked.take(np.unique(alike, return_index=True)[1]))
+    brokers = [(broker_name(node.name), node) for node in world.ours("broker", "slave")]
+    own = {(name, at): _hosts(node, world) for name, node in brokers for at in node.addresses}
+    hosts = [own.get((row["broker_name"], row["address"])) for row in each]
+    wrong = [bool(of and row["of_id"] and row["of_id"] not in of) for row, of in zip(each, hosts, strict=True)]
+    return np.array(wrong, bool)[alike]
+
+
+def _hosts(broker: NodeInfo, world: World) -> frozenset[str]:
+    """Its addresses in hex; empty if a host is a name, for which records have 127.0.0.1."""
+    own, said = [Address.parse(at) for at in broker.addresses], str(world.setting(broker.name, "brokerIP1"))
+    try:
+        return frozenset(
+            pack_host(at._replace(host=host or at.host)).hex().upper() for at in own for host in ("", said)
+        )
+    except LocalProtocolError:
+        return frozenset()
+
+
 def _finding(what: str, send: Row, world: World) -> Finding:
     """Of a lost send out of bounds until it may have been lost."""
     kind, rule = KINDS[what]
     at_ms, producer, broker = send["time_ms"], send["node"], send["broker_name"]
     until_ms, next_ = _next(send, world) if what in ("lost", "forgotten") else (None, {})
     return finding(
-        (*((broker, producer) if what == "forgotten" else (producer, broker)), send["topic"]),
+        (*((broker, producer) if what in _OF_BROKERS else (producer, broker)), send["topic"]),
         kind,
         (at_ms, at_ms),
         rule,

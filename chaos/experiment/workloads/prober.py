@@ -178,6 +178,7 @@ class ProberNode(Node):
                 self._context.log.warning("final read of %s, try %d: %s", where, attempt, exc)
                 continue
             for message in messages:
-                record("read", msg_key=message.keys, offset=message.queue_offset, **where)
+                of_record = {"offset": message.queue_offset, "msg_id": message.offset_msg_id}
+                record("read", msg_key=message.keys, **of_record, **where)
             record("read_done", offset=end, attempt=attempt, **where)
             return

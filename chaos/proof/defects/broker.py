@@ -390,6 +390,29 @@ def broker_loses_messages(broker: Broker) -> None:
         return Append(store.max_offset(messages[0].topic, messages[0].queue_id), tuple(range(len(messages))))
 
 
+@planted(BROKER_A, "smoke", caught_by="no_acknowledged_loss")
+def broker_answers_the_id_before(broker: Broker) -> None:
+    """a broker answers each send with the offsetMsgId of the message before"""
+    offsets: list[tuple[int, ...]] = [(0,)]
+
+    @around(broker.store, "append")
+    def append(store: Any, messages: Sequence[PutMessage], *, now_ms: int) -> Append:
+        stored: Append = store(messages, now_ms=now_ms)
+        offsets.append(stored.physical_offsets)
+        return replace(stored, physical_offsets=offsets.pop(0))
+
+
+@planted(BROKER_A, "smoke", caught_by="no_acknowledged_loss")
+def broker_stores_its_vip_port(broker: Broker) -> None:
+    """a broker's records and offsetMsgIds have the port of its VIP channel (listenPort - 2)"""
+
+    @around(broker.store, "append")
+    def append(store: Any, messages: Sequence[PutMessage], *, now_ms: int) -> Append:
+        own = broker.services.address
+        broker.store.store_host = Address(own.host, own.port - 2)
+        return cast(Append, store(messages, now_ms=now_ms))
+
+
 @planted(BROKER_A, "quiet", caught_by="messages_delivered")
 @may_find("prompt_answers")
 def broker_halves_delays(broker: Broker) -> None:

@@ -42,6 +42,8 @@ async def test_the_history_has_one_invoke_and_one_outcome_a_send(b: Bench) -> No
         "broker_name": first.name,
         "queue_id": result.queue.queue_id,
         "offset": 0,
+        "msg_id": result.offset_msg_id,
+        "address": str(first.address),
         "digest": message_digest(MESSAGE.body, MESSAGE.properties),
         "code": 0,
         "attempt": 1,

@@ -3,7 +3,9 @@
 from nemesrv.chaos.checks.happened import happened
 from nemesrv.chaos.checks.messages.no_acknowledged_loss import CHECK
 from nemesrv.chaos.verdict import Validity
-from tests.chaos.builder import HistoryBuilder, cluster, example, invalid, valid
+from nemesrv.remoting.message_id import offset_msg_id
+from nemesrv.remoting.node.network import Address
+from tests.chaos.builder import BOTH, HistoryBuilder, address_of, cluster, example, invalid, valid
 
 AT = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
 ALLOWED = {"bound_ms": None, "formula": "0 lost", "tolerance_ms": 0, "row": "an acknowledged send is durable"}
@@ -88,3 +90,57 @@ def test_what_is_lost_decides_before_what_nobody_knows() -> None:
         ("lost", 1, 0),
         ("not read", 0, 1),
     ]
+
+
+def named(
+    *answered: str | None, sent_to: str = address_of("broker-a"), read: bool = True, **of_run: object
+) -> HistoryBuilder:
+    """The broker answered two sends with these offsetMsgIds; their records are at 0 and 200 of its commit log."""
+    builder = cluster(name_servers=1, brokers=BOTH, **of_run)
+    for number, msg_id in enumerate(answered):
+        where = {**AT, "msg_key": f"k-{number}", "offset": number}
+        answer = {"address": sent_to, "msg_id": msg_id}
+        builder.at(1 + number).event("producer-0", "send", type="ok", op_id=f"o-{number}", **answer, **where)
+        builder.event("consumer-0", "receive", **where)
+        if read:
+            builder.at(8 + number).event("reader", "read", msg_id=id_at(200 * number), **where)
+    return builder.end(20)
+
+
+def id_at(offset: int, broker: str = "broker-a") -> str:
+    return offset_msg_id(Address.parse(address_of(broker)), offset)
+
+
+def test_an_answer_names_the_place_of_its_message() -> None:
+    verdict = named(id_at(0), id_at(200)).judged(CHECK)
+    assert (verdict.verdict, verdict.measured["ids_compared"]) == (Validity.VALID, 2)
+    for msg_id, kind, said in (
+        (id_at(0), "answered another message's id", "under which the message of topic orders is not stored"),
+        (id_at(200, "broker-b"), "answered another broker's id", "lacks broker-a's address"),
+    ):
+        verdict = named(id_at(0), msg_id).judged(CHECK)
+        (wrong,) = verdict.examples
+        assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
+        assert verdict.why == "1 of 2 sends were answered with a wrong offsetMsgId"
+        assert (wrong.more["kind"], CHECK.accused(wrong)) == (kind, "broker-a")
+        assert happened(wrong).startswith("broker-a answered a send of producer-0 ")
+        assert said in happened(wrong)
+
+
+def test_an_id_is_not_compared_without_an_answer_or_a_record_that_has_one() -> None:
+    for builder in (named(None, None), named(id_at(0), id_at(0), read=False)):
+        verdict = builder.judged(CHECK)
+        assert (verdict.verdict, verdict.violations, "ids_compared" in verdict.measured) == (Validity.VALID, 0, False)
+
+
+def test_an_address_in_an_id_is_wrong_only_if_a_broker_of_ours_that_was_asked_by_its_name_never_had_it() -> None:
+    """A front before Apache's servers has another address; brokerIP1 is an address of its broker; and a route with a
+    wrong address leads to another broker."""
+    strange = offset_msg_id(Address("172.17.0.3", 10911), 0)
+    for builder, validity in (
+        (named(strange, read=False), Validity.INVALID),
+        (named(strange, read=False).made_by("apache-5.3.3", "broker-a"), Validity.VALID),
+        (named(id_at(0, "broker-b"), read=False, sent_to=address_of("broker-b")), Validity.VALID),
+        (named(strange, read=False, settings={"broker-a": {"brokerIP1": "172.17.0.3"}}), Validity.VALID),
+    ):
+        assert builder.judged(CHECK).verdict is validity
