@@ -300,7 +300,8 @@ class Clients:
 class Verdict:
     """The result of one check. All times are milliseconds of RocketMQ time; every value can be written as JSON."""
 
-    name: str
+    name: str = ""
+    """Of the check."""
     verdict: Validity
     examined: int
     """How many things were looked at; what they are, the check's docstring says."""
@@ -331,15 +332,15 @@ class Verdict:
         )
 
     @classmethod
-    def nothing_examined(cls, name: str, why: str, **details: Any) -> Self:
+    def nothing_examined(cls, why: str, **details: Any) -> Self:
         """Return the verdict UNKNOWN of a check that had nothing to examine."""
-        return cls(name=name, verdict=Validity.UNKNOWN, examined=0, why=why, **details)
+        return cls(verdict=Validity.UNKNOWN, examined=0, why=why, **details)
 
     @classmethod
     def of_failed_check(cls, name: str, error: BaseException) -> Self:
         """Return the verdict UNKNOWN of a check that failed itself; `why` names the error."""
         text = str(error).strip().splitlines()
-        return cls.nothing_examined(name, f"{_FAILED}: {type(error).__name__}: {text[0] if text else ''}")
+        return cls.nothing_examined(f"{_FAILED}: {type(error).__name__}: {text[0] if text else ''}", name=name)
 
     @property
     def why_is_example(self) -> bool:

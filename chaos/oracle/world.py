@@ -169,7 +169,7 @@ class World:
         made = cls(
             timers=timers,
             nodes=tuple(node for _, node in sorted(nodes.items())),
-            lives=lives_in(picked, faults, timers.clocks_ms or 0.0),
+            lives=lives_in(picked, faults, timers.clocks_ms),
             faults=faults,
             blind=hosts.blind,
             end_ms=end_ms,

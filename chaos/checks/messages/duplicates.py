@@ -27,23 +27,32 @@ from typing import Any
 from ...oracle.commits import Redelivery, commit_ms, flush_ms
 from ...oracle.world import World
 from ...verdict import Verdict
-from ..check import Check, Group, Needs, Section
+from ..check import Group, Needs, Section, check
 from ..findings import rounded, verdict_by_counts
 from ..plain.part import Gathering
 from ..plain.repeats import REPEATS, ROW, TOO_LATE_RECEIPTS, measured_lag_ms, tolerance_of
 
-NAME = "duplicates"
 _MEASURED = ("messages", "received_again", "stored_again")
 
 
+@check(
+    says="no message is stored or received twice unless a fault, retry or rebalance explains the repetition",
+    group=Group.CONSUMING,
+    section=Section.MESSAGES,
+    needs=(Needs.MESSAGES,),
+    readings=(REPEATS, TOO_LATE_RECEIPTS),
+    tells=lambda measured: ", ".join(
+        f"{measured.get(name, 0):,} {name.replace('_', ' ')}" for name in ("received_again", "stored_again")
+    ),
+)
 def judge(history: Gathering, world: World) -> Verdict:
     """Examined: messages received, and their further receipts and stored copies. Violations: of these, what nothing
     explains."""
     if world.unclear:
-        return Verdict.nothing_examined(NAME, world.unclear)
+        return Verdict.nothing_examined(world.unclear)
     if world.shared_topic is not None:
         why = f"several groups read {world.shared_topic}, and rows do not say which group received a message"
-        return Verdict.nothing_examined(NAME, why)
+        return Verdict.nothing_examined(why)
     repeats = history.counted(REPEATS, world).plus(history.counted(TOO_LATE_RECEIPTS, world))
     of, lag_ms = Counter(repeats.counts), measured_lag_ms(history.control.lateness, world)
     rules, first_ms = Redelivery.of(world), commit_ms(world)
@@ -68,7 +77,6 @@ def judge(history: Gathering, world: World) -> Verdict:
     ]
     perhaps = "duplicates" if of["late"] else "receipts of queues that were given up"
     return verdict_by_counts(
-        NAME,
         examined=sum(measured[name] for name in _MEASURED),
         wrong=of["wrong"] + of["received_too_late"],
         unsure=of["late"] + of["perhaps_too_late"],
@@ -80,17 +88,3 @@ def judge(history: Gathering, world: World) -> Verdict:
         allowed=allowed,
         findings=repeats.findings,
     )
-
-
-CHECK = Check(
-    name=NAME,
-    says="no message is stored or received twice unless a fault, retry or rebalance explains the repetition",
-    group=Group.CONSUMING,
-    section=Section.MESSAGES,
-    needs=(Needs.MESSAGES,),
-    readings=(REPEATS, TOO_LATE_RECEIPTS),
-    judge=judge,
-    tells=lambda measured: ", ".join(
-        f"{measured.get(name, 0):,} {name.replace('_', ' ')}" for name in ("received_again", "stored_again")
-    ),
-)

@@ -16,14 +16,22 @@ with one thread, so that each holding hands over in order; what comes again afte
 
 from ...oracle.world import World
 from ...verdict import Verdict
-from ..check import Check, Group, Needs, Section
+from ..check import Group, Needs, Section, check
 from ..findings import verdict_by_counts
 from ..plain.order import ANSWERS, OF_PULLS, OF_RECEIPTS, OF_SENDS, ORDER, ROW, STORED, TAKEN, is_ordered
 from ..plain.part import Gathering
 
-NAME = "order_kept"
 
-
+@check(
+    says="a queue stores each producer's messages in the order of sending, answers to pulls name the queue's right "
+    "offsets, and an orderly consumer keeps the order",
+    group=Group.MESSAGES,
+    section=Section.MESSAGES,
+    accuses_object=(STORED, TAKEN, *ANSWERS),
+    needs=(Needs.MESSAGES,),
+    readings=(ORDER,),
+    tells=lambda measured: f"{measured.get('out_of_order', 0):,} out of order",
+)
 def judge(history: Gathering, world: World) -> Verdict:
     """Examined: acknowledged sends, answered pulls, and receipts of an ordered workload. Violations: those behind a
     later one, and answers that are wrong about their queue."""
@@ -33,7 +41,6 @@ def judge(history: Gathering, world: World) -> Verdict:
     formulas = [OF_SENDS, *([OF_PULLS] if counts["pulls"] else []), *([OF_RECEIPTS] if is_ordered(world) else [])]
     allowed = {"bound_ms": None, "formula": "; ".join(formulas), "tolerance_ms": 0, "row": ROW}
     return verdict_by_counts(
-        NAME,
         examined=examined,
         wrong=wrong,
         why=f"{wrong} of {examined} acknowledged sends, answers or receipts are out of order or say what is not so",
@@ -43,17 +50,3 @@ def judge(history: Gathering, world: World) -> Verdict:
         allowed=allowed,
         findings=order.findings,
     )
-
-
-CHECK = Check(
-    name=NAME,
-    says="a queue stores each producer's messages in the order of sending, answers to pulls name the queue's right "
-    "offsets, and an orderly consumer keeps the order",
-    group=Group.MESSAGES,
-    section=Section.MESSAGES,
-    accuses_object=(STORED, TAKEN, *ANSWERS),
-    needs=(Needs.MESSAGES,),
-    readings=(ORDER,),
-    judge=judge,
-    tells=lambda measured: f"{measured.get('out_of_order', 0):,} out of order",
-)

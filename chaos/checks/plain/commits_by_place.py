@@ -117,4 +117,4 @@ def committer(commit: Row) -> str:
 
 
 def queue_of(row: ControlRow) -> tuple[str, str, int]:
-    return row.topic or "", row.broker_name or "", row.queue_id or 0
+    return row.topic, row.broker_name, row.queue_id

@@ -282,7 +282,7 @@ def _ends(
                 done = read.get((*queue.values(),))
                 times, ends = sent[of], offsets[of]
                 if done is not None and not keeps_delayed:  # these are stored without a send, and during the read, too
-                    times, ends = np.append(times, done.time_ms), np.append(ends, done.offset or 0)
+                    times, ends = np.append(times, done.time_ms), np.append(ends, done.offset)
                 most[here] = _lowest_later(times, ends, told[here], _boots(queue["broker_name"], part))
     return least, most, first
 

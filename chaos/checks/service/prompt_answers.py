@@ -36,7 +36,7 @@ from ...oracle.recorded import PROXIES
 from ...oracle.slaves import slaves_of
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Group, Needs, Section, Table
+from ..check import Group, Needs, Section, Table, check
 from ..findings import Rule, finding, rounded, verdict_of
 from ..plain.latencies import DELAYED, STEPS, Timed, Times, Who, delivery_times, in_quiet, send_times
 from ..plain.part import Gathering
@@ -44,7 +44,6 @@ from ..record.control import Control
 from ..record.lateness import Lateness
 from ..tolerance import Tolerance, tolerance
 
-NAME = "prompt_answers"
 _SHARE, _LEAST = 0.05, 3
 _MANY = 0.25
 """So many were not all slowed down by what nodes measured once in a hundred seconds."""
@@ -133,9 +132,18 @@ def of_name_servers(control: Control, world: World) -> Table[Who, Timed]:
 
 
 def _tries(row: Any) -> int:
-    return len((row.decoded or {}).get("tried") or ())
+    return len(row.said.get("tried") or ())
 
 
+@check(
+    says="NameServers and brokers answer requests, and brokers deliver messages, at once while no fault affects them",
+    group=Group.SERVICE,
+    section=Section.OPERATIONS,
+    is_of_the_whole=True,
+    needs=(Needs.WIRE,),
+    readings=(SENDS, DELIVERY),
+    tells=lambda measured: _told(measured),
+)
 def judge(history: Gathering, world: World) -> Verdict:
     """Examined: operations in quiet times. Violations: those that a slow peer answered late."""
     counted = (of_name_servers(history.control, world), *(history.counted(one, world) for one in (SENDS, DELIVERY)))
@@ -148,25 +156,11 @@ def judged(every: Mapping[Who, Timed], lateness: Lateness, world: World) -> Verd
     for who, timed in every.items():
         slowest[who.operation] = max(slowest.get(who.operation, 0.0), timed.slowest_ms or 0.0)
     return verdict_of(
-        NAME,
         findings,
         measured={"slowest_ms": {operation: rounded(took_ms) for operation, took_ms in sorted(slowest.items())}},
         nothing="no operation began and ended in a quiet time",
         noun="operations in quiet times were answered late",
     )
-
-
-CHECK = Check(
-    name=NAME,
-    says="NameServers and brokers answer requests, and brokers deliver messages, at once while no fault affects them",
-    group=Group.SERVICE,
-    section=Section.OPERATIONS,
-    is_of_the_whole=True,
-    needs=(Needs.WIRE,),
-    readings=(SENDS, DELIVERY),
-    judge=judge,
-    tells=lambda measured: _told(measured),
-)
 
 
 def _told(measured: Mapping[str, Any]) -> str:

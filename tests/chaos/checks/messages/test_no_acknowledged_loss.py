@@ -1,7 +1,7 @@
 """no_acknowledged_loss over hand-written histories."""
 
 from nemesrv.chaos.checks.happened import happened
-from nemesrv.chaos.checks.messages.no_acknowledged_loss import CHECK
+from nemesrv.chaos.checks.messages.no_acknowledged_loss import judge
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, cluster, example
 
@@ -24,7 +24,7 @@ def sends() -> HistoryBuilder:
 
 def test_what_nobody_received_but_the_final_read_holds_is_not_lost() -> None:
     builder = sends().at(10).event("reader", "read", msg_key="k-1", offset=1, **AT)
-    assert builder.event("reader", "read_done", offset=2, **AT).judged(CHECK) == Verdict(
+    assert builder.event("reader", "read_done", offset=2, **AT).judged(judge) == Verdict(
         name="no_acknowledged_loss",
         verdict=Validity.VALID,
         examined=2,
@@ -34,7 +34,7 @@ def test_what_nobody_received_but_the_final_read_holds_is_not_lost() -> None:
 
 
 def test_what_neither_a_consumer_nor_a_complete_final_read_holds_is_lost() -> None:
-    assert sends().at(10).event("reader", "read_done", offset=1, **AT).judged(CHECK) == Verdict(
+    assert sends().at(10).event("reader", "read_done", offset=1, **AT).judged(judge) == Verdict(
         name="no_acknowledged_loss",
         verdict=Validity.INVALID,
         examined=2,
@@ -53,7 +53,7 @@ def test_a_lost_message_is_told_with_the_next_restart_of_its_broker_else_its_nex
         told.at(5).fault("kill-1", "kill", "sigkill", "broker-a", until_s=8 if again else None)
         if again:
             told.restarted("broker-a")
-        (lost,) = told.at(9).event("reader", "read_done", offset=0, **AT).end(10).judged(CHECK).examples
+        (lost,) = told.at(9).event("reader", "read_done", offset=0, **AT).end(10).judged(judge).examples
         assert happened(lost) == (
             "broker-a lost a message of topic orders that broker-a had acknowledged to producer-0 at 1.0 s; "
             f"the broker's next {said}"
@@ -62,7 +62,7 @@ def test_a_lost_message_is_told_with_the_next_restart_of_its_broker_else_its_nex
 
 def test_where_the_final_read_of_that_queue_is_incomplete_nobody_knows() -> None:
     other = {**AT, "queue_id": 1}
-    verdict = sends().at(10).event("reader", "read_done", offset=0, **other).judged(CHECK)
+    verdict = sends().at(10).event("reader", "read_done", offset=0, **other).judged(judge)
     assert (verdict.verdict, verdict.violations, verdict.measured["unread"]) == (Validity.UNKNOWN, 0, 1)
     assert [example.more["msg_key"] for example in verdict.examples] == ["k-1"]
     assert "incomplete" in verdict.why
@@ -77,15 +77,15 @@ def test_a_sync_master_acknowledges_nothing_while_no_slave_of_its_runs() -> None
         return builder.event("consumer-0", "receive", msg_key="k-1", offset=0, **AT).end(300)
 
     for sent_s, validity in ((99, Validity.VALID), (150, Validity.INVALID), (201, Validity.VALID)):
-        found = told(sent_s).judged(CHECK)
+        found = told(sent_s).judged(judge)
         assert (found.verdict, found.violations) == (validity, int(validity is Validity.INVALID))
-        plain = told(sent_s).judged(CHECK)
+        plain = told(sent_s).judged(judge)
         assert (plain.verdict, plain.measured, plain.examples) == (found.verdict, found.measured, found.examples)
 
 
 def test_what_is_lost_decides_before_what_nobody_knows() -> None:
     builder = sends().at(0).event("producer-0", "send", type="ok", msg_key="k-9", offset=0, **{**AT, "queue_id": 1})
-    verdict = builder.at(10).event("reader", "read_done", offset=2, **AT).judged(CHECK)
+    verdict = builder.at(10).event("reader", "read_done", offset=2, **AT).judged(judge)
     assert (verdict.verdict, verdict.violations, verdict.examples) == (Validity.INVALID, 1, (EXAMPLE,))
     assert [(finding.kind, finding.wrong, finding.late) for finding in verdict.findings] == [
         ("lost", 1, 0),
