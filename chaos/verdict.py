@@ -353,30 +353,14 @@ class Verdict:
 
     def to_json(self) -> dict[str, Any]:
         """Return the verdict as an entry of `checks` in verdicts.json."""
-        return {
-            "name": self.name,
-            "verdict": str(self.verdict),
-            "examined": self.examined,
-            "violations": self.violations,
-            "measured": dict(self.measured),
-            "allowed": dict(self.allowed),
-            "examples": [example.to_json(self.timeline_ms) for example in self.examples],
-            "clients": [asdict(clients) for clients in self.clients],
-            "why": self.why,
-            "undecided": dict(self.undecided),
-        }
+        document = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("findings", "timeline_ms")}
+        examples = [example.to_json(self.timeline_ms) for example in self.examples]
+        return document | {"examples": examples, "clients": [asdict(clients) for clients in self.clients]}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        return cls(
-            name=document["name"],
-            verdict=Validity(document["verdict"]),
-            examined=document["examined"],
-            violations=document["violations"],
-            measured=document["measured"],
-            allowed=document["allowed"],
-            examples=tuple(Example.from_json(example) for example in document["examples"]),
-            clients=tuple(Clients(**clients) for clients in document.get("clients") or ()),
-            why=document.get("why", ""),
-            undecided=document.get("undecided") or {},
-        )
+        known = {f.name: document[f.name] for f in fields(cls) if document.get(f.name) is not None}
+        examples = tuple(Example.from_json(example) for example in document["examples"])
+        clients = tuple(Clients(**clients) for clients in document.get("clients") or ())
+        of = {"verdict": Validity(document["verdict"]), "examples": examples, "clients": clients}
+        return cls(**known | of)

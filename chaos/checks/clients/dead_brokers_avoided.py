@@ -166,8 +166,7 @@ def _is_lost(began: pa.Table, absence: Absence, world: World) -> Flags:
     if own is None:
         return found
     there = pc.fill_null(pc.equal(began["address"], own), not absence.address)
-    found = found & there.to_numpy()
-    return found
+    return found & there.to_numpy()
 
 
 def _topics(part: Part, op_ids: Sequence[str]) -> dict[tuple[str, str], str]:

@@ -125,8 +125,7 @@ def _told(measured: Mapping[str, Any]) -> str:
 
 def _keys_of(sends: pa.Table, others: pa.Table) -> Flags:
     """Of each send, whether one of the others has its key."""
-    found: Flags = pc.is_in(sends["msg_key"], value_set=others["msg_key"].combine_chunks()).to_numpy()
-    return found
+    return pc.is_in(sends["msg_key"], value_set=others["msg_key"].combine_chunks()).to_numpy()
 
 
 def _unsafe(sends: pa.Table, world: World) -> Flags:

@@ -26,8 +26,7 @@ class FirstPast:
 
     def times_of(self, offsets: Numbers) -> Floats:
         """When each offset was first committed past; inf for never."""
-        found: Floats = self._times[np.searchsorted(self._highest, offsets, "right")]
-        return found
+        return self._times[np.searchsorted(self._highest, offsets, "right")]
 
     def of(self, offset: int) -> Row:
         """That commit, which there is."""

@@ -5,8 +5,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nemesrv.chaos.checks.plain.latencies import Times, Who, in_quiet
-from nemesrv.chaos.checks.service.prompt_answers import bound_ms, judge, judged, of_name_servers, sends, shared
+from nemesrv.chaos.checks.service.prompt_answers import (
+    Times,
+    Who,
+    bound_ms,
+    in_quiet,
+    judge,
+    judged,
+    of_name_servers,
+    sends,
+    shared,
+)
 from nemesrv.chaos.oracle.intervals import Stretch
 from nemesrv.chaos.oracle.quiet import settle_ms
 from nemesrv.chaos.verdict import Validity, Verdict
