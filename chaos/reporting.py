@@ -42,8 +42,7 @@ def read_verdicts(folder: RunFolder) -> list[Verdict]:
 
 def read_left_out(folder: RunFolder) -> dict[str, str]:
     """Return the checks that had nothing to examine in this judged run, each with the reason."""
-    found: dict[str, str] = json.loads(folder.verdicts_file.read_text(encoding="utf-8")).get("left_out") or {}
-    return found
+    return json.loads(folder.verdicts_file.read_text(encoding="utf-8")).get("left_out") or {}
 
 
 def _read_cost(folder: RunFolder) -> Cost | None:

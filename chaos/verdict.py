@@ -300,7 +300,8 @@ class Clients:
 class Verdict:
     """The result of one check. All times are milliseconds of RocketMQ time; every value can be written as JSON."""
 
-    name: str
+    name: str = ""
+    """Of the check."""
     verdict: Validity
     examined: int
     """How many things were looked at; what they are, the check's docstring says."""
@@ -331,15 +332,15 @@ class Verdict:
         )
 
     @classmethod
-    def nothing_examined(cls, name: str, why: str, **details: Any) -> Self:
+    def nothing_examined(cls, why: str, **details: Any) -> Self:
         """Return the verdict UNKNOWN of a check that had nothing to examine."""
-        return cls(name=name, verdict=Validity.UNKNOWN, examined=0, why=why, **details)
+        return cls(verdict=Validity.UNKNOWN, examined=0, why=why, **details)
 
     @classmethod
     def of_failed_check(cls, name: str, error: BaseException) -> Self:
         """Return the verdict UNKNOWN of a check that failed itself; `why` names the error."""
         text = str(error).strip().splitlines()
-        return cls.nothing_examined(name, f"{_FAILED}: {type(error).__name__}: {text[0] if text else ''}")
+        return cls.nothing_examined(f"{_FAILED}: {type(error).__name__}: {text[0] if text else ''}", name=name)
 
     @property
     def why_is_example(self) -> bool:
@@ -352,30 +353,14 @@ class Verdict:
 
     def to_json(self) -> dict[str, Any]:
         """Return the verdict as an entry of `checks` in verdicts.json."""
-        return {
-            "name": self.name,
-            "verdict": str(self.verdict),
-            "examined": self.examined,
-            "violations": self.violations,
-            "measured": dict(self.measured),
-            "allowed": dict(self.allowed),
-            "examples": [example.to_json(self.timeline_ms) for example in self.examples],
-            "clients": [asdict(clients) for clients in self.clients],
-            "why": self.why,
-            "undecided": dict(self.undecided),
-        }
+        document = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("findings", "timeline_ms")}
+        examples = [example.to_json(self.timeline_ms) for example in self.examples]
+        return document | {"examples": examples, "clients": [asdict(clients) for clients in self.clients]}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        return cls(
-            name=document["name"],
-            verdict=Validity(document["verdict"]),
-            examined=document["examined"],
-            violations=document["violations"],
-            measured=document["measured"],
-            allowed=document["allowed"],
-            examples=tuple(Example.from_json(example) for example in document["examples"]),
-            clients=tuple(Clients(**clients) for clients in document.get("clients") or ()),
-            why=document.get("why", ""),
-            undecided=document.get("undecided") or {},
-        )
+        known = {f.name: document[f.name] for f in fields(cls) if document.get(f.name) is not None}
+        examples = tuple(Example.from_json(example) for example in document["examples"])
+        clients = tuple(Clients(**clients) for clients in document.get("clients") or ())
+        of = {"verdict": Validity(document["verdict"]), "examples": examples, "clients": clients}
+        return cls(**known | of)

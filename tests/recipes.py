@@ -61,33 +61,26 @@ _CHECK = '''"""No NameServer answers a look-up with an error of its own (code 1)
 from ....remoting.codes import ResponseCode
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Group, Needs, Section
+from ..check import Group, Needs, Section, check
 from ..findings import Rule, finding, verdict_of
 from ..record.control import Control, Row
 
-NAME = "look_ups_served"
 
-
+@check(
+    says="no NameServer answers a look-up with an error of its own",
+    group=Group.ROUTES,
+    section=Section.ROUTES,
+    needs=(Needs.WIRE,),
+)
 def judge(control: Control, world: World) -> Verdict:
     """Examined: answered look-ups. Violations: those answered with code 1."""
     rows = [row for row in control.rows("name_server_call") if row.f == "route" and row.code is not None]
     return verdict_of(
-        NAME,
         [_finding(row) for row in rows if row.time_ms < world.end_ms],
         measured={"answers": len(rows)},
         nothing="no look-up was answered",
         noun="look-ups answered with an error",
     )
-
-
-CHECK = Check(
-    name=NAME,
-    says="no NameServer answers a look-up with an error of its own",
-    group=Group.ROUTES,
-    section=Section.ROUTES,
-    needs=(Needs.WIRE,),
-    judge=judge,
-)
 
 
 def _finding(row: Row) -> Finding:

@@ -4,13 +4,12 @@
          │                                            │
          └──► control rows, and counts of traffic ────┴──► judge, with the machine's lateness ──► Verdict
 
-CHECKS has them by name: every module of the GROUPS that has a CHECK. None imports Spark.
+CHECKS has them by name: the `judge` of each module of the GROUPS that has one. None imports Spark.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any
 
 from .check import Check, by_section
 
@@ -18,12 +17,12 @@ GROUPS = ("routes", "clients", "messages", "service")
 """The folders of this one that hold checks."""
 
 
-def _found() -> list[Check[Any]]:
-    groups = [import_module(f".{group}", __package__) for group in GROUPS]
-    modules = [
-        import_module(f"{group.__name__}.{found.name}") for group in groups for found in iter_modules(group.__path__)
-    ]
-    return [module.CHECK for module in modules if hasattr(module, "CHECK")]
+def _found() -> Iterator[Check]:
+    for group in (import_module(f".{group}", __package__) for group in GROUPS):
+        for found in iter_modules(group.__path__):
+            judge = getattr(import_module(f"{group.__name__}.{found.name}"), "judge", None)
+            if isinstance(judge, Check):
+                yield judge
 
 
-CHECKS: Mapping[str, Check[Any]] = by_section(_found())
+CHECKS: Mapping[str, Check] = by_section(_found())

@@ -9,10 +9,10 @@ A reading counts the same of a whole history in this process and, added up, of i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from enum import StrEnum
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from ..oracle.intervals import grouped
 from ..verdict import FINDINGS_MAX, Example, Finding
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..verdict import Verdict
     from .plain.part import Gathering, Reading
 
-Seen_ = TypeVar("Seen_")
+P = ParamSpec("P")
 Key_ = TypeVar("Key_")
 Value_ = TypeVar("Value_")
 
@@ -151,11 +151,17 @@ def _best(of: Callable[[Iterable[Any]], Any], *values: Any) -> Any:
     return of(known) if known else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check(Generic[Seen_]):
-    """One check. It sees the control rows alone, or, with `readings`, the whole history."""
+Judge = Callable[[Any, "World"], "Verdict"]
+"""What a check says of what it sees: Control, or, with `readings`, the whole history."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check: the function that judges, and what else must be known of it."""
 
     name: str
+    judge: Judge
+    _: KW_ONLY
     says: str
     """The sentence of docs/checks.md: what VALID says."""
     group: Group
@@ -169,7 +175,6 @@ class Check(Generic[Seen_]):
     the process was paused then (`Fault.stood_still`)."""
     needs: tuple[Needs, ...]
     """Without one of these it cannot judge; who cannot give it says so, of the first that is missing."""
-    judge: Callable[[Seen_, World], Verdict]
     readings: tuple[Reading[Any], ...] = ()
     """What it asks for of the traffic, which is counted for all checks at once; none: control rows alone decide it."""
     tells: Callable[[Mapping[str, Any]], str] | None = None
@@ -183,9 +188,12 @@ class Check(Generic[Seen_]):
     joins_for: tuple[str, ...] = ()
     """Rows of these events have it judged, whatever checks were asked for."""
 
+    def __call__(self, seen: Any, world: World) -> Verdict:
+        return replace(self.judge(seen, world), name=self.name)
+
     def judged(self, history: Gathering, world: World) -> Verdict:
         """What it says of the history."""
-        return self.judge(cast(Seen_, history if self.readings else history.control), world)
+        return self(history if self.readings else history.control, world)
 
     def accused(self, e: Example) -> str:
         """The node whose doing the example shows."""
@@ -199,6 +207,17 @@ class Check(Generic[Seen_]):
         return self.clients
 
 
+def _of_module(make: Callable[Concatenate[str, Judge, P], Check]) -> Callable[P, Callable[[Judge], Check]]:
+    def check(*args: P.args, **record: P.kwargs) -> Callable[[Judge], Check]:
+        return lambda judge: make(judge.__module__.rpartition(".")[2], judge, *args, **record)
+
+    return check
+
+
+check = _of_module(Check)
+"""Makes the function `judge` below it the check that has its module's name."""
+
+
 def _add(one: Any, other: Any) -> Any:
     if isinstance(one, Facts):
         return one.plus(other)
@@ -210,7 +229,7 @@ def _add(one: Any, other: Any) -> Any:
     return one + other
 
 
-def by_section(checks: Iterable[Check[Any]]) -> dict[str, Check[Any]]:
+def by_section(checks: Iterable[Check]) -> dict[str, Check]:
     """Name → check, the sections in their order, the checks of each by name."""
     order = [*Section]
     return {check.name: check for check in sorted(checks, key=lambda check: (order.index(check.section), check.name))}

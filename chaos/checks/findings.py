@@ -139,9 +139,7 @@ def allowed(finding: Finding) -> dict[str, Any]:
     }
 
 
-def verdict_of(
-    name: str, findings: Sequence[Finding], *, measured: Mapping[str, Any], nothing: str, noun: str
-) -> Verdict:
+def verdict_of(findings: Sequence[Finding], *, measured: Mapping[str, Any], nothing: str, noun: str) -> Verdict:
     """Make the verdict. `allowed`, and `max_ms` in `measured`, are of the worst finding; `min_ms` replaces `max_ms` if
     that finding came too early.
 
@@ -150,7 +148,7 @@ def verdict_of(
     examined = sum(finding.examined for finding in findings)
     judged = [finding for finding in findings if finding.examined]
     if not judged:
-        return Verdict.nothing_examined(name, nothing, measured=measured)
+        return Verdict.nothing_examined(nothing, measured=measured)
     worst = max(judged, key=lambda finding: finding.badness)
     wrong, late = sum(finding.wrong for finding in judged), sum(finding.late for finding in judged)
     measured = {("min_ms" if worst.too_early else "max_ms"): rounded(worst.measured_ms), **measured}
@@ -163,7 +161,6 @@ def verdict_of(
         lateness = f"timers fired up to {worst.lag_ms:.0f} ms late, and {worst.timers} are chained"
         validity, why = Validity.UNKNOWN, f"{late} of {examined} {noun}, but the machine was too late: {lateness}"
     return Verdict(
-        name=name,
         verdict=validity,
         examined=examined,
         violations=wrong,
@@ -183,7 +180,6 @@ def need_not_leave(client: str, server: str, lost_ms: float, window: Window) -> 
 
 
 def verdict_by_counts(
-    name: str,
     *,
     examined: int,
     wrong: int,
@@ -200,11 +196,10 @@ def verdict_by_counts(
     why nothing was examined. If `unclear` is given and something is wrong, the verdict is UNKNOWN for that reason."""
     if not examined or (wrong and unclear):
         details = {key: more[key] for key in ("measured", "allowed") if key in more}
-        return Verdict.nothing_examined(name, unclear if examined else nothing, **details)
+        return Verdict.nothing_examined(unclear if examined else nothing, **details)
     validity = Validity.INVALID if wrong else Validity.UNKNOWN if unsure else Validity.VALID
     found = tuple(findings)
     return Verdict(
-        name=name,
         verdict=validity,
         examined=examined,
         violations=wrong,

@@ -18,7 +18,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
 
 from ..oracle.hosts import Blind
 from ..oracle.quiet import felt, harmful
@@ -32,7 +31,7 @@ from .findings import examples_of
 from .record.control import Control
 
 
-def finished(check: Check[Any], verdict: Verdict, world: World) -> Verdict:
+def finished(check: Check, verdict: Verdict, world: World) -> Verdict:
     """The verdict of `judge`, complete."""
     seen = seen_by(check, world)
     verdict = with_clients_under_test(check, with_settling(check, verdict, seen), world)
@@ -44,7 +43,7 @@ def finished(check: Check[Any], verdict: Verdict, world: World) -> Verdict:
     return replace(verdict, timeline_ms=seen.timeline_ms, clients=clients_of(seen, check.looks_at))
 
 
-def seen_by(check: Check[Any], world: World) -> World:
+def seen_by(check: Check, world: World) -> World:
     """The world as the check sees it."""
     seen = world if check.outside else world.of_ours()
     return seen.but_stalls() if check.despite_stalls else seen
@@ -141,7 +140,7 @@ def _but_inferred(verdict: Verdict, world: World) -> Verdict:
 Touches = Callable[[Finding], bool]
 
 
-def with_blind(check: Check[Any], verdict: Verdict, world: World) -> Verdict:
+def with_blind(check: Check, verdict: Verdict, world: World) -> Verdict:
     """The verdict of what does not depend on a blind stretch; UNKNOWN, with the reason, where all or some does."""
     verdict = with_inferred(verdict, world)
     seen = [one for one in world.blind if one.from_ms < world.end_ms and one.to_ms > 0.0]
@@ -197,7 +196,7 @@ def _named(nodes: Iterable[str], world: World) -> re.Pattern[str]:
     return re.compile(r"(?<![\w.-])(?:" + "|".join(map(re.escape, sorted(names | addresses))) + r")(?![\w.-])")
 
 
-def with_clients_under_test(check: Check[Any], verdict: Verdict, world: World) -> Verdict:
+def with_clients_under_test(check: Check, verdict: Verdict, world: World) -> Verdict:
     """The verdict; UNKNOWN in place of VALID where it is to be about a client under test that nothing was seen of."""
     if not check.outside or verdict.verdict is not Validity.VALID:
         return verdict
@@ -212,7 +211,7 @@ def with_clients_under_test(check: Check[Any], verdict: Verdict, world: World) -
 AFTER_THE_LAST_FAULT = "after the last fault"
 
 
-def settling_needed_s(check: Check[Any], world: World) -> float | None:
+def settling_needed_s(check: Check, world: World) -> float | None:
     """How many seconds must pass after the last fault before the check judges anything. None: the run had enough, or
     the check asks for none, or there was no fault that ended. A process that stood still asks for none: no scenario
     can settle for longer than its machine runs."""
@@ -229,7 +228,7 @@ def _last_ms(world: World) -> float:
     return max((felt(world, fault).end_ms for fault in harmful(world)), default=-math.inf)
 
 
-def too_short(checks: Mapping[str, Check[Any]], world: World) -> dict[str, str]:
+def too_short(checks: Mapping[str, Check], world: World) -> dict[str, str]:
     """Check → a sentence, of those that judge nothing after the last fault."""
     if world.run.get("imported"):
         return {}  # nobody can have logs settle for longer
@@ -243,7 +242,7 @@ def too_short(checks: Mapping[str, Check[Any]], world: World) -> dict[str, str]:
     }
 
 
-def with_settling(check: Check[Any], verdict: Verdict, world: World) -> Verdict:
+def with_settling(check: Check, verdict: Verdict, world: World) -> Verdict:
     """The verdict, which names what it does not decide when the run did not settle for long enough."""
     why = too_short({check.name: check}, world).get(check.name)
     if why is None or any(f.examined and f.from_ms >= _last_ms(world) for f in verdict.findings):

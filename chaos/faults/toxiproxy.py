@@ -66,8 +66,7 @@ class Toxiproxy:
 
     def proxies(self) -> dict[str, dict[str, Any]]:
         """Return every proxy as the server shows it: listen, upstream, enabled, toxics."""
-        shown: dict[str, dict[str, Any]] = self._call("get", "/proxies").json()
-        return shown
+        return self._call("get", "/proxies").json()
 
     def set_enabled(self, proxy: str, enabled: bool) -> None:
         """Enable or disable the proxy. A disabled proxy closes its connections and refuses new connections."""
@@ -129,10 +128,7 @@ class Toxiproxy:
     )
     def _send(self, verb: str, path: str, **body: Any) -> requests.Response:
         # Without `proxies` an HTTP_PROXY of the environment would be asked to reach ourselves.
-        response: requests.Response = getattr(self._api, verb)(
-            path, timeout=CALL_LIMIT_S, proxies={"http": None}, **body
-        )
-        return response
+        return getattr(self._api, verb)(path, timeout=CALL_LIMIT_S, proxies={"http": None}, **body)
 
     def _call(self, verb: str, path: str, **body: Any) -> requests.Response:
         try:

@@ -146,8 +146,7 @@ class Skim:
 
 
 def _match(lines: pa.Array, pattern: str) -> Silent:
-    found: Silent = pc.match_substring_regex(lines, pattern).to_numpy(zero_copy_only=False)
-    return found
+    return pc.match_substring_regex(lines, pattern).to_numpy(zero_copy_only=False)
 
 
 @cache

@@ -107,7 +107,7 @@ def holdings(world: World, rows: Rows) -> dict[Queue, list[Holding]]:
     def held(row: Any) -> Holding:
         ended_ms = ends.get((row.node, row.incarnation, row.op_id), math.inf)
         end_ms = min(ended_ms, world.ended_ms(row.node, row.incarnation), world.end_ms)
-        return Holding(row.time_ms, end_ms, row.node, row.offset or 0)
+        return Holding(row.time_ms, end_ms, row.node, row.offset)
 
     found = grouped(((row.topic, row.broker_name, row.queue_id), held(row)) for row in rows("queue_taken"))
     return {queue: sorted(of) for queue, of in found.items()}
@@ -140,9 +140,9 @@ class Dues:
 
     def __init__(self, world: World, rows: Rows) -> None:
         self.world, self.held = world, holdings(world, rows)
-        routes = ((row, (row.decoded or {}).get("brokers") or {}) for row in rows("route_changed"))
+        routes = ((row, row.said.get("brokers") or {}) for row in rows("route_changed"))
         self._routed: Mapping[tuple[str, str], list[tuple[float, Mapping[str, Mapping[str, str]]]]] = grouped(
-            ((row.node, row.topic or ""), (row.time_ms, brokers)) for row, brokers in routes
+            ((row.node, row.topic), (row.time_ms, brokers)) for row, brokers in routes
         )
         """Of a consumer and a topic: from when on its route named which brokers, and which addresses by id."""
         ours = {node.name for node in world.ours("consumer")}
@@ -153,7 +153,7 @@ class Dues:
         """The channels by which a broker, or slave, had heard of the consumer."""
         self._heard = grouped((node_of_client(row), row) for row in rows("client_heartbeat"))
         """The heartbeats of it that brokers handled."""
-        self._shared = grouped(((row.node, row.topic or ""), row.time_ms) for row in rows("assigned"))
+        self._shared = grouped(((row.node, row.topic), row.time_ms) for row in rows("assigned"))
         """When the queues changed that a consumer has of a topic."""
         self._rounds = grouped((row.node, row) for row in rows("scheduled_task") if row.f == HEARTBEAT)
         self._lost = [row for row in rows("timed_out") if row.f == RequestCode.PULL_MESSAGE.name]
@@ -307,9 +307,7 @@ class Dues:
     @once
     def _versions(self, consumer: str, topic: str) -> Sequence[tuple[float, str, float]]:
         """When which broker handled a heartbeat of it, and the topic's subVersion in it; -inf where no row has that."""
-        heard = (
-            (row.time_ms, row.node, (row.decoded or {}).get("versions", {})) for row in self._heard.get(consumer, ())
-        )
+        heard = ((row.time_ms, row.node, row.said.get("versions", {})) for row in self._heard.get(consumer, ()))
         return [(at_ms, node, float(of.get(topic, -math.inf))) for at_ms, node, of in heard]
 
     def _tells(self, consumer: str, broker: str) -> bool:

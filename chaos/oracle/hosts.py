@@ -33,8 +33,8 @@ class Blind(NamedTuple):
 class Hosts(NamedTuple):
     """What is known of the hosts of a run."""
 
-    clocks_ms: float | None
-    """The most by which times of two hosts may be wrong against each other, where nobody is blind; None: one host."""
+    clocks_ms: float
+    """The most by which times of two hosts may be wrong against each other, where nobody is blind; 0: one host."""
     blind: tuple[Blind, ...]
 
 
@@ -83,7 +83,7 @@ def hosts_in(
             if why:
                 blind.append(Blind(frozenset(names), of[0].from_ms, of[-1].to_ms, why))
         worst.append(max((one.bound_ms for one in bounds if one.bound_ms <= limit_ms), default=0.0))
-    return Hosts(sum(sorted(worst)[-2:]) or None, tuple(blind))
+    return Hosts(sum(sorted(worst)[-2:]), tuple(blind))
 
 
 def _why(host: str, clock: HostClock, limit_ms: float, bound: Bound) -> str:

@@ -199,7 +199,7 @@ class BrokerAtNameServer:
 
     def _read_here(self, read: Sequence[Read]) -> list[Registered]:
         """What the transport read. One that its broker saw acknowledged was not refused."""
-        late_ms = self.timers.clocks_ms or 0.0
+        late_ms = self.timers.clocks_ms
         found: list[Registered] = []
         left = [*self.sent]
         for at_ms, _, is_taken, channel in (r for r in read if r.f == "REGISTER_BROKER"):

@@ -87,7 +87,7 @@ Rows = Callable[..., Sequence[Any]]
 
 def node_of_client(row: Any) -> str:
     """The node in the clientId of a `client_heartbeat` or `client_gone`: `127.0.0.1@producer-0#1700000000000`."""
-    return node_of_client_id((row.decoded or {}).get("client"))
+    return node_of_client_id(row.said.get("client"))
 
 
 def least_asked(rows: Rows, what: str) -> Mapping[str, float]:
@@ -95,7 +95,7 @@ def least_asked(rows: Rows, what: str) -> Mapping[str, float]:
     the others do, that broker reads wrongly."""
     least: dict[str, dict[str, float]] = defaultdict(dict)
     for row in rows("pull_asked"):
-        of, asked = least[node_of_client(row)], float((row.decoded or {}).get(what) or 0.0)
+        of, asked = least[node_of_client(row)], float(row.said.get(what) or 0.0)
         of[row.node] = min(of.get(row.node, asked), asked)
     return {client: max(of.values()) for client, of in least.items()}
 
@@ -110,7 +110,7 @@ def listed_by(world: World, rows: Rows) -> Mapping[tuple[str, str], Sequence[Str
     found: dict[tuple[str, str], list[Stretch]] = defaultdict(list)
     since: dict[tuple[tuple[str, int], str | None], tuple[float, str]] = {}
     for row in rows("client_heartbeat", "client_gone"):
-        channel, client = (row.process, row.op_id), str((row.decoded or {}).get("client"))
+        channel, client = (row.process, row.op_id), str(row.said.get("client"))
         if row.event == "client_heartbeat":
             since.setdefault(channel, (row.time_ms, client))
         elif channel in since:
@@ -205,7 +205,7 @@ class Seen:
     def __init__(self, world: World, rows: Rows) -> None:
         self.world = world
         self._listed = heard_by(world, rows)
-        routes = grouped(((r.node, r.topic or ""), (r.time_ms, r.decoded or {})) for r in rows("route_changed"))
+        routes = grouped(((r.node, r.topic), (r.time_ms, r.said)) for r in rows("route_changed"))
         for (name, _), of in routes.items():  # a process begins without any
             of += [(life.start_ms, {}) for life in world.lives_of(name)]
             of.sort(key=lambda state: (state[0], bool(state[1])))

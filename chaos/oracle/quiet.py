@@ -94,7 +94,7 @@ def disturbed(
 ) -> list[Stretch]:
     """The stretches with one of these faults, or any harmful one, in force, and those in which a list by HTTP is being
     taken, each from `before_ms` earlier until `after_ms` later, and as much more as hosts' clocks are apart; merged."""
-    apart_ms = world.timers.clocks_ms or 0.0
+    apart_ms = world.timers.clocks_ms
     before_ms, after_ms = before_ms + apart_ms, after_ms + apart_ms
     those = harmful(world) if faults is None else faults
     stretches = [*(felt(world, fault) for fault in those), *changing(world)]

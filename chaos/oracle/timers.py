@@ -46,14 +46,14 @@ class Timers:
     Z: bool = True  # NettyClientConfig.clientCloseSocketIfTimeout: false up to 4.9.0
     time_scale: float = 1.0
     """How many RocketMQ milliseconds pass in one of the machine's."""
-    clocks_ms: float | None = None
+    clocks_ms: float = 0.0
     """By how much the times of two nodes on different hosts may be wrong against each other, as far as it was measured;
-    None where the run has one host."""
+    0 where the run has one host."""
 
     def __post_init__(self) -> None:
         for spec in fields(self):
             value = getattr(self, spec.name)
-            if spec.name not in ("profile", "Z") and value is not None and not 0 < value < math.inf:
+            if spec.name not in ("profile", "Z", "clocks_ms") and value is not None and not 0 < value < math.inf:
                 raise ValueError(f"timer {spec.name} is {value!r}; expected a positive number")
 
     @classmethod
@@ -101,7 +101,7 @@ class Timers:
     def delivery_ms(self) -> float:
         """What "at once" may take: one close through kernel, proxy and event loop, 45 ms of a machine's time at most
         when measured on the Java programs, here in RocketMQ time; and what the hosts' clocks may be apart."""
-        return self.at_once_ms + (self.clocks_ms or 0.0)
+        return self.at_once_ms + self.clocks_ms
 
     @property
     def at_once_ms(self) -> float:

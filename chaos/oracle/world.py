@@ -169,7 +169,7 @@ class World:
         made = cls(
             timers=timers,
             nodes=tuple(node for _, node in sorted(nodes.items())),
-            lives=lives_in(picked, faults, timers.clocks_ms or 0.0),
+            lives=lives_in(picked, faults, timers.clocks_ms),
             faults=faults,
             blind=hosts.blind,
             end_ms=end_ms,
@@ -250,8 +250,7 @@ class World:
         """What this node has for a setting of RocketMQ's (docs/settings.md). KeyError: nodes of its kind have none."""
         said = (self.run.get("settings") or {}).get(node, {})
         setting = settings_for(NodeKind(self.kind_of(node)))[name]
-        value: Value = said[name] if name in said else setting.default(self.timers.profile)
-        return value
+        return said[name] if name in said else setting.default(self.timers.profile)
 
     def number(self, node: str, name: str) -> float:
         """The same of a setting that is a number."""
@@ -283,8 +282,7 @@ class World:
 
     def _own(self, node: str) -> Mapping[str, Any]:
         """What the scenario says of this node alone (`nodes:`)."""
-        found: Mapping[str, Any] = (self.run.get("nodes") or {}).get(node) or {}
-        return found
+        return (self.run.get("nodes") or {}).get(node) or {}
 
     def cluster_of(self, broker: str) -> str:
         """The cluster of this broker, or slave."""

@@ -57,8 +57,7 @@ def junit(
     root = ET.Element("testsuites")
     root.append(suite)
     ET.indent(root)
-    document: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
-    return document
+    return ET.tostring(root, encoding="utf-8", xml_declaration=True)
 
 
 def _clean(text: str) -> str:

@@ -142,14 +142,12 @@ class TextColumn:
 
     def among(self, *texts: str) -> Array:
         """Return a boolean mask of the rows whose text is one of `texts`."""
-        found: Array = np.isin(self.codes, [at for at, name in enumerate(self.names) if name in texts])
-        return found
+        return np.isin(self.codes, [at for at, name in enumerate(self.names) if name in texts])
 
     def places(self, texts: tuple[str, ...]) -> Array:
         """Return for each row the position of its text in `texts`; -1 if the text is not in `texts`."""
         table = np.array([*(texts.index(name) if name in texts else -1 for name in self.names), -1], "i1")
-        found: Array = table[self.codes]  # its last element answers null
-        return found
+        return table[self.codes]  # its last element answers null
 
 
 def numbers(column: pa.ChunkedArray, dtype: str) -> Array:
@@ -192,8 +190,7 @@ class _Columns:
         )
 
     def _rows(self, mask: Array) -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = self._table.filter(pa.array(mask)).to_pylist()
-        return rows
+        return self._table.filter(pa.array(mask)).to_pylist()
 
     def _notable(self) -> tuple[list[dict[str, Any]], dict[str, int]]:
         failed = (self._outcome >= _OUTCOMES.index("fail")) & ~np.isin(self._code, _FINE_CODES)
@@ -243,5 +240,4 @@ def spread(time_ms: Array, most: int) -> Array:
     sorted_slices = slice_of[order]
     first = np.flatnonzero(np.diff(sorted_slices, prepend=-1))
     last = np.append(first[1:], len(order)) - 1
-    picked: Array = np.unique(order[np.concatenate((first, last))])
-    return picked
+    return np.unique(order[np.concatenate((first, last))])

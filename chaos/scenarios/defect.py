@@ -59,8 +59,7 @@ class Defect:
 
 def shipped_defects() -> Mapping[str, Defect]:
     """Return nemesrv's own defects by name. Defects are loaded on demand, because they import every node's program."""
-    found: Mapping[str, Defect] = import_module("...proof.defects", __name__).EVERY
-    return found
+    return import_module("...proof.defects", __name__).EVERY
 
 
 class DefectModuleError(ValueError):
@@ -126,8 +125,7 @@ def _plant_of(space: dict[str, Any]) -> Callable[[Any], None]:
         raise DefectModuleError("a file with a function plant(node)") from None
     if inspect.iscoroutinefunction(plant):
         raise DefectModuleError("a file whose plant(node) is no async function: nobody awaits it")
-    found: Callable[[Any], None] = plant
-    return found
+    return plant
 
 
 def _names(space: dict[str, Any], name: str) -> tuple[str, ...]:

@@ -52,8 +52,7 @@ class _Loader(_SafeLoader):  # type: ignore[misc]
                 if key.value in seen:
                     raise yaml.constructor.ConstructorError(None, None, f"duplicate key {key.value}", key.start_mark)
                 seen.add(key.value)
-        mapping: dict[Any, Any] = super().construct_mapping(node, deep=deep)
-        return mapping
+        return super().construct_mapping(node, deep=deep)
 
 
 FORMER_KEYS = (("prove_faults", False), ("workload", "clients_per_process", 1))

@@ -68,8 +68,7 @@ def _keys_at(place: Sequence[str | int], root: type[BaseModel]) -> Mapping[str, 
         at = keys.get(str(part), {}) if keys else at.get("items") or at.get("additionalProperties") or {}
         at = at.get("anyOf", [at])[0]
         at = whole["$defs"][at["$ref"].rpartition("/")[2]] if "$ref" in at else at
-    found: Mapping[str, Any] = at.get("properties", {})
-    return found
+    return at.get("properties", {})
 
 
 def _schema_of(place: tuple[str | int, ...], root: type[BaseModel]) -> Mapping[str, Any] | None:

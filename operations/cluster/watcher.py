@@ -192,8 +192,7 @@ class Watcher:
         last = self._last.get(what)
         if last is None or last[0] != body:
             last = self._last[what] = body, read(body)
-        value: T = last[1]
-        return value
+        return last[1]
 
     async def _broker(self, address: str) -> tuple[str, BrokerLook]:
         try:

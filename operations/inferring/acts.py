@@ -12,6 +12,7 @@ from operator import itemgetter
 from typing import Any
 
 from ...chaos.topology import broker_node
+from ...chaos.verdict import seconds
 from ..logs_to_rows.signs import (
     CLOSES,
     Edge,
@@ -27,7 +28,7 @@ from ..logs_to_rows.signs import (
 )
 from .conclusions import role_changes
 from .standing import standing_in
-from .telling import GAINED, LIKELY_SCORE, Episode, Hypothesis, act, doubted, named_in, seconds
+from .telling import GAINED, LIKELY_SCORE, Episode, Hypothesis, act, doubted, named_in
 
 TOGETHER_MS = 10_000.0
 """Lines of several servers within this time belong to one act."""

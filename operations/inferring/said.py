@@ -261,8 +261,7 @@ def _says(lines: Sequence[bytes], patterns: Iterable[str]) -> npt.NDArray[np.boo
     """Return for each text whether one of the patterns matches: the text may state a cause."""
     texts = pa.array(lines, pa.large_binary())
     found = (pc.match_substring_regex(texts, one).to_numpy(zero_copy_only=False) for one in patterns)
-    any_of: npt.NDArray[np.bool_] = np.logical_or.reduce([*found])
-    return any_of
+    return np.logical_or.reduce([*found])
 
 
 _HEAD_BYTES = 8192

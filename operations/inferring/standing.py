@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from ...chaos.reports.text import all_of
+from ...chaos.verdict import seconds
 from ..logs_to_rows.signs import CLOSES, WORKS, Edge, Kind, Row, Seen, Sign, first_after, last_before
-from .telling import Episode, Hypothesis, act, seconds
+from .telling import Episode, Hypothesis, act
 
 AT_LEAST_PERIODS = 3.0
 """Least silence that counts, in periods of registration."""

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...chaos.verdict import seconds
 from ..logs_to_rows.signs import Kind, Row, Seen, Sign, where_of
 from .candidates import Candidate
 from .explains import Fit, fits
@@ -275,10 +276,6 @@ def _watched(seen: Seen, first: Fit) -> bool:
     to_ms = min(seen.last_ms - seen.timers.R_ms, end_ms + seen.timers.R_ms)
     servers = [one for one in first.candidate.about if seen.kinds.get(one) in ("name_server", "broker", "slave")]
     return all(seen.covers(one, max(from_ms, min(first.start.to_ms, seen.own_from(one))), to_ms) for one in servers)
-
-
-def seconds(ms: float) -> str:
-    return f"{ms / 1000:.1f} s"
 
 
 def sentence_of(fit: Fit) -> str:

@@ -363,8 +363,7 @@ class _Polls(NamedTuple):
         low, high = (-_SAME_MS, _POLL_MS) if self.late else (-_POLL_MS, _SAME_MS)
         first = np.searchsorted(self.apart, shifts + low, side="left")
         last = np.searchsorted(self.apart, shifts + high, side="right")
-        found: npt.NDArray[np.float64] = np.minimum(last - first, self.heard).astype(np.float64)
-        return found
+        return np.minimum(last - first, self.heard).astype(np.float64)
 
 
 def _polls(mine: Mapping[str, Sequence[Mark]], theirs: Mapping[str, Sequence[Mark]]) -> _Polls | None:
@@ -459,8 +458,7 @@ def _distances(shifts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return how far each shift is from a whole quarter of an hour. A shift of over 15 h is no time zone."""
     off = np.abs(shifts - np.round(shifts / QUARTER_MS) * QUARTER_MS)
     far = np.where(np.abs(shifts) <= 15 * 3_600_000, off, QUARTER_MS)
-    found: npt.NDArray[np.float64] = np.where(np.abs(shifts) <= 2_000, 0.0, far)
-    return found
+    return np.where(np.abs(shifts) <= 2_000, 0.0, far)
 
 
 def _by_key(marks: Iterable[Mark]) -> dict[str, list[Mark]]:
@@ -479,12 +477,10 @@ class _SharedMarks(NamedTuple):
     theirs: npt.NDArray[np.float64]
 
     def apart(self) -> npt.NDArray[np.float64]:
-        found: npt.NDArray[np.float64] = np.subtract.outer(self.theirs[:, 0], self.mine[:, 0]).ravel()
-        return found
+        return np.subtract.outer(self.theirs[:, 0], self.mine[:, 0]).ravel()
 
     def weights(self) -> npt.NDArray[np.float64]:
-        found: npt.NDArray[np.float64] = np.minimum.outer(self.theirs[:, 1], self.mine[:, 1]).ravel()
-        return found
+        return np.minimum.outer(self.theirs[:, 1], self.mine[:, 1]).ravel()
 
 
 def _times_of(

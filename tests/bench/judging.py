@@ -24,7 +24,7 @@ def judge(where: str, master: str | None) -> dict[str, Any]:
 
     took: dict[str, float] = {}
 
-    def timed(check: Check[Any]) -> Check[Any]:
+    def timed(check: Check) -> Check:
         def part(run: Callable[..., Any]) -> Callable[..., Any]:
             def timed_run(*args: Any) -> Any:
                 begin_s = time.perf_counter()
@@ -37,7 +37,7 @@ def judge(where: str, master: str | None) -> dict[str, Any]:
 
         return replace(check, judge=part(check.judge))
 
-    checks: Mapping[str, Check[Any]] = {name: timed(check) for name, check in CHECKS.items()}
+    checks: Mapping[str, Check] = {name: timed(check) for name, check in CHECKS.items()}
     setattr(spark_module, "CHECKS", checks)  # noqa: B010 - measured from outside, as a test would
     begin_s = time.perf_counter()
     size = local_size(where)

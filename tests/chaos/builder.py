@@ -191,7 +191,7 @@ class HistoryBuilder:
     def frame(self, spark: SparkSession) -> DataFrame:
         return frame(spark, self.rows)
 
-    def judged(self, check: Check[Any], spark: SparkSession | None = None) -> Verdict:
+    def judged(self, check: Check, spark: SparkSession | None = None) -> Verdict:
         """The check's verdict of the whole history, which is that of its parts; or of what Spark gathers."""
         if spark is not None:
             return judged(check, self.frame(spark))
@@ -259,7 +259,7 @@ def frame(spark: SparkSession, rows: Sequence[dict[str, Any]]) -> DataFrame:
     return spark.createDataFrame(to_table(rows)).coalesce(1)
 
 
-def judged(check: Check[Any], history: DataFrame) -> Verdict:
+def judged(check: Check, history: DataFrame) -> Verdict:
     """The check's verdict of what Spark gathers from the history."""
     from nemesrv.chaos.checks.spark.parts import gather
 

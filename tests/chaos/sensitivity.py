@@ -68,7 +68,7 @@ def smallest(timer: Timer, sign: int) -> str:
         least, most, by = (least, middle, checks) if checks else (middle + 1, most, by)
     if least == len(tried):
         return f"none up to {tried[-1]:.0%}"
-    named = "" if by == [timers_kept.NAME] else " by " + ", ".join(f"`{name}`" for name in by)
+    named = "" if by == ["timers_kept"] else " by " + ", ".join(f"`{name}`" for name in by)
     return f"{tried[least]:.1%} ({tried[least] * timer.period_ms:,.0f} ms){named}"
 
 

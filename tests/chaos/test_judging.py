@@ -269,7 +269,7 @@ def run_with_a_lost_broker(path: Path) -> RunFolder:
 
 def said_of_all(**others: Verdict) -> list[Verdict]:
     """A verdict of each check there is: `others`, and of the rest that it had nothing to look at."""
-    return [others.get(name, Verdict.nothing_examined(name, "no broker died")) for name in CHECKS]
+    return [others.get(name, Verdict.nothing_examined("no broker died", name=name)) for name in CHECKS]
 
 
 VALID = Verdict(name="routes_converge", verdict=Validity.VALID, examined=1)
@@ -304,20 +304,23 @@ def test_all_checks_judge_what_applies_and_what_has_nothing_to_look_at_is_left_o
 def test_what_failed_what_was_too_short_and_a_run_that_shows_nothing_at_all_stay_unknown() -> None:
     history = History(where="a", checks=tuple(CHECKS))
     failed = Verdict.of_failed_check("order_kept", ValueError("x"))
-    short = Verdict.nothing_examined("availability", "x", undecided={"after the last fault": "settle_s: 97"})
+    short = Verdict.nothing_examined("x", name="availability", undecided={"after the last fault": "settle_s: 97"})
     for each in (failed, short):
         kept = keep(history, said_of_all(routes_converge=VALID, **{each.name: each}), Engine.PLAIN)
         assert ([v.name for v in kept.verdicts if v is each], exit_status([kept])) == ([each.name], 3)
     assert exit_status([keep(history, said_of_all(), Engine.PLAIN)]) == 3
     named = History(where="a", checks=("dead_brokers_avoided", "routes_converge"))
-    assert exit_status([keep(named, [VALID, Verdict.nothing_examined("dead_brokers_avoided", "x")], Engine.PLAIN)]) == 3
+    assert (
+        exit_status([keep(named, [VALID, Verdict.nothing_examined("x", name="dead_brokers_avoided")], Engine.PLAIN)])
+        == 3
+    )
 
 
 def test_a_group_counts_as_naming_each_of_its_checks() -> None:
     document = yaml.safe_load(shipped()["broker-crash"].read_text(encoding="utf-8"))
     checks = parse({**document, "checks": ["client_routes"]}, file="one.yaml").checks
     assert len(checks) > 1
-    nothing = (Verdict.nothing_examined(name, "no broker died") for name in checks[1:])
+    nothing = (Verdict.nothing_examined("no broker died", name=name) for name in checks[1:])
     kept = keep(
         History(where="a", checks=checks),
         [Verdict(name=checks[0], verdict=Validity.VALID, examined=1), *nothing],
@@ -343,7 +346,7 @@ def test_the_same_history_gets_the_same_verdict_with_its_scenario_and_as_mere_fi
 
 def test_of_all_checks_those_of_consuming_are_left_out_where_nobody_consumes() -> None:
     nothing = Verdict.nothing_examined(
-        "queue_ownership", "nobody was assigned queues", undecided={"after": "too short"}
+        "nobody was assigned queues", name="queue_ownership", undecided={"after": "too short"}
     )
     fine = Verdict(name="routes_converge", verdict=Validity.VALID, examined=1)
     assert apart(CHECKS, [fine, nothing]) == ([fine, nothing], [])

@@ -23,7 +23,7 @@ from ...oracle.reach import undisturbed
 from ...oracle.recorded import Life
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Group, Needs, Section
+from ..check import Group, Needs, Section, check
 from ..findings import at_no_time, finding, verdict_of
 from ..record.control import Control, decoded
 from ..record.known_brokers import words
@@ -31,34 +31,28 @@ from ..record.route_answers import RouteAnswer, route_answers
 from ..record.route_tables import Process, RouteStretch, brokers_of
 from ..tolerance import Tolerance
 
-NAME = "client_routes_are_true"
 
-
+@check(
+    says="each client uses the route from the latest NameServer answer that had a route for the topic",
+    group=Group.CLIENT_ROUTES,
+    section=Section.CLIENTS,
+    needs=(Needs.CLIENTS, Needs.WIRE),
+    tells=lambda measured: (
+        f"{measured.get('answers', 0):,} answers taken, {measured.get('routes', 0):,} topics of clients"
+    ),
+)
 def judge(control: Control, world: World) -> Verdict:
     """Examined: answers that clients had to take. Violations: topics of a client that kept another route."""
     judged = _Judged(control, world)
     findings = [*judged.taken()]
     measured = {"answers": sum(f.examined for f in findings), "routes": len(judged.routes)}
     return verdict_of(
-        NAME,
         findings,
         measured=measured,
         nothing="no client took a route",
         noun="times a client's route was not the route that a NameServer had answered",
     )
 
-
-CHECK = Check(
-    name=NAME,
-    says="each client uses the route from the latest NameServer answer that had a route for the topic",
-    group=Group.CLIENT_ROUTES,
-    section=Section.CLIENTS,
-    needs=(Needs.CLIENTS, Needs.WIRE),
-    judge=judge,
-    tells=lambda measured: (
-        f"{measured.get('answers', 0):,} answers taken, {measured.get('routes', 0):,} topics of clients"
-    ),
-)
 
 _TAKES = "takes the answered route"
 
@@ -73,7 +67,7 @@ class _Judged:
     def _taken_routes(self) -> Mapping[tuple[Process, str], Sequence[RouteStretch]]:
         rows = (row for row in self._control.rows("route_changed") if row.process in self._lives)
         taken = (row for row in rows if row.value is not None and row.time_ms < self._world.end_ms)
-        changes, found = grouped(((row.process, row.topic or ""), (row.time_ms, row.value or "")) for row in taken), {}
+        changes, found = grouped(((row.process, row.topic), (row.time_ms, row.value or "")) for row in taken), {}
         for (client, topic), of in changes.items():
             states = until_next(of, self._end_ms(client))
             found[client, topic] = [RouteStretch(at_ms, to_ms, value) for (at_ms, value), to_ms in states]

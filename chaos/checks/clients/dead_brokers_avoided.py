@@ -10,20 +10,23 @@ because a client keeps its old route when there is none. A use is a send attempt
 belongs to a send that began up to T earlier.
 """
 
+from __future__ import annotations
+
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ...arrow import Flags, np, pa, pc
 from ...oracle.lost_brokers import Absence, absences, too_short
 from ...oracle.world import World
+from ...topology import broker_name
 from ...verdict import Finding, Validity, Verdict
-from ..check import Check, Group, Needs, Section
+from ..check import Group, Needs, Section, Table, check
 from ..findings import counted, finding, leavings, need_not_leave, verdict_of
-from ..plain.broker_uses import broker_uses
-from ..plain.part import Gathering
-from ..record.broker_uses import Uses, departures, key_of
+from ..plain.part import Gathering, Part, Reading, Together, floats, is_one_of, rows_in
+from ..record.broker_uses import Key, Use, Uses, departures, key_of, lost_at
 from ..record.control import Control
-
-NAME = "dead_brokers_avoided"
+from ..record.route_tables import exists
 
 
 def _judged(control: Control, world: World) -> list[Absence]:
@@ -32,16 +35,66 @@ def _judged(control: Control, world: World) -> list[Absence]:
     return [*{key_of(absence): absence for absence in (*departures(control, world), *promised)}.values()]
 
 
-USES = broker_uses(_judged)
+def uses(part: Part, world: World) -> Table[Key, Uses]:
+    """What clients did while brokers were lost to them: attempts and pulls, at their beginning. Whose topic an attempt
+    was for only its send says, and only for late uses does it matter."""
+    found = _judged(part.control, world)
+    if not found:
+        return Table()
+    began, held = part.of("send_attempt", "pull", types=("invoke",)), _held(part.control)
+    at_ms, retried = floats(began["time_ms"]), floats(began["attempt"], 0.0) > 0
+    # A retry chooses its broker from the route that its send began with.
+    chosen_ms = at_ms - np.where(retried, world.timers.T_ms, 0.0)
+    of_each: dict[Key, Uses] = {}
+    for absence in found:
+        within = pc.equal(began["node"], absence.client).to_numpy()
+        within &= (absence.start_ms <= at_ms) & (at_ms < absence.end_ms)
+        lost = within & _is_lost(began, absence, world)
+        reaches_ms = np.minimum(chosen_ms - absence.from_ms, absence.end_ms - at_ms)
+        in_time = chosen_ms[lost & (reaches_ms <= 0)]
+        after = int((within & (at_ms >= absence.from_ms)).sum())
+        seen = Uses(after=after, last_ms=float(in_time.max()) if len(in_time) else None)
+        bounded = {topic for other in absence.others for topic in held.get(other, ())}
+        late = lost & (reaches_ms > 0)
+        rows = rows_in(began.filter(late))
+        topic_of = _topics(part, [row["op_id"] for row in rows if not row["topic"] and row["op_id"]])
+        for row, reach_ms, chose_ms in zip(rows, reaches_ms[late], chosen_ms[late], strict=True):
+            topic = row["topic"] or topic_of.get((row["node"], row["op_id"]))
+            if topic in bounded:
+                use = row["time_ms"], str(topic), row["op_id"] or ""
+                last = Use(float(chose_ms) - absence.from_ms, *use)
+                worst = Use(float(reach_ms), *use)
+                seen = seen.plus(Uses(late=1, last_ms=float(chose_ms), worst=worst, last=last))
+        of_each[key_of(absence)] = seen
+    return Table(of_each)
 
 
+USES = Reading(
+    Together.OPERATION,
+    ("send", "send_attempt", "pull"),
+    ("type", "op_id", "topic", "broker_name", "address", "attempt"),
+    uses,
+)
+
+
+@check(
+    says="each client stops using a broker that is dead or not in its routes, in the time that RocketMQ's timers allow",
+    group=Group.CLIENT_ROUTES,
+    section=Section.CLIENTS,
+    is_of_the_whole=True,
+    despite_stalls=True,
+    needs=(Needs.MESSAGES,),
+    readings=(USES,),
+    outside=True,
+    tells=lambda measured: _told(measured.get("last_use") or ()),
+)
 def judge(history: Gathering, world: World) -> Verdict:
     """Examined: absences that outlasted their window, of clients that did something then. Violations: later uses.
     UNKNOWN where brokers were lost, and none for so long that a client had to leave it."""
     found, short = _judged(history.control, world), too_short(world)
     if not found:
         why = "no client lost a broker by a fault (as in broker-crash), and no broker left a client's routes"
-        return Verdict.nothing_examined(NAME, _too_short(short) if short else why)
+        return Verdict.nothing_examined(_too_short(short) if short else why)
     promised = sum(not absence.address for absence in found)
     uses = history.counted(USES, world).of
     findings = [_finding(one, uses.get(key_of(one), Uses()), history.control, world) for one in found]
@@ -51,35 +104,19 @@ def judge(history: Gathering, world: World) -> Verdict:
         if not absence.address and finding.measured_ms is not None
     ]
     verdict = verdict_of(
-        NAME,
         findings,
         measured={"promised": promised, "last_use": leavings("broker_name", lasts)},
         nothing="no client sent or pulled after its time limit for a lost broker",
         noun="clients used a lost broker after the time limit",
     )
     if short and not promised and verdict.verdict is Validity.VALID:
-        return Verdict.nothing_examined(NAME, _too_short(short), measured=verdict.measured)
+        return Verdict.nothing_examined(_too_short(short), measured=verdict.measured)
     return verdict
 
 
 def _too_short(of: Sequence[Absence]) -> str:
     longest = max(of, key=lambda absence: absence.end_ms - absence.start_ms)
     return need_not_leave(longest.client, longest.broker, longest.end_ms - longest.start_ms, longest.window)
-
-
-CHECK = Check(
-    name=NAME,
-    says="each client stops using a broker that is dead or not in its routes, in the time that RocketMQ's timers allow",
-    group=Group.CLIENT_ROUTES,
-    section=Section.CLIENTS,
-    is_of_the_whole=True,
-    despite_stalls=True,
-    needs=(Needs.MESSAGES,),
-    readings=(USES,),
-    judge=judge,
-    outside=True,
-    tells=lambda measured: _told(measured.get("last_use") or ()),
-)
 
 
 def _told(last_uses: Sequence[Mapping[str, Any]]) -> str:
@@ -119,3 +156,28 @@ def _finding(absence: Absence, uses: Uses, control: Control, world: World) -> Fi
         times={"lost": absence.start_ms},
         more=more,
     )
+
+
+def _is_lost(began: pa.Table, absence: Absence, world: World) -> Flags:
+    """Of each use, whether it was of the lost broker: of a name with slaves, or of a broker that came back at another
+    address, it is the address that says so."""
+    found: Flags = pc.fill_null(pc.equal(began["broker_name"], broker_name(absence.broker)), False).to_numpy()
+    own = lost_at(absence, world)
+    if own is None:
+        return found
+    there = pc.fill_null(pc.equal(began["address"], own), not absence.address)
+    return found & there.to_numpy()
+
+
+def _topics(part: Part, op_ids: Sequence[str]) -> dict[tuple[str, str], str]:
+    sends = part.of("send", types=("invoke",))
+    rows = rows_in(sends.filter(is_one_of(sends["op_id"], op_ids)).select(["node", "op_id", "topic"]))
+    return {(row["node"], row["op_id"]): row["topic"] for row in rows}
+
+
+def _held(control: Control) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = defaultdict(set)
+    for row in control.rows("topic"):
+        if exists(row.value) and row.topic:
+            found[row.node].add(row.topic)
+    return found

@@ -25,11 +25,9 @@ from ...oracle.lost_name_servers import (
 )
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Group, Needs, Section
+from ..check import Group, Needs, Section, check
 from ..findings import finding, leavings, need_not_leave, verdict_of
 from ..record.control import Control, Row
-
-NAME = "dead_name_servers_left"
 
 
 class _Visit(NamedTuple):
@@ -50,12 +48,22 @@ class _Seen(NamedTuple):
     """Calls of anyone after the client's window."""
 
 
+@check(
+    says="each client stops using a dead, silent or removed NameServer in the time that the client's version allows",
+    group=Group.NAME_SERVERS,
+    section=Section.CLIENTS,
+    is_of_the_whole=True,
+    despite_stalls=True,
+    needs=(Needs.CLIENTS,),
+    outside=True,
+    tells=lambda measured: _told(measured),
+)
 def judge(control: Control, world: World) -> Verdict:
     """Examined: lost NameServers, per client that had chosen them, and that left them or asked anyone after its window.
     Violations: those that were not left."""
     found, stay = name_server_losses(world), clients_that_stay(world)
     if not found:
-        return Verdict.nothing_examined(NAME, "; ".join([*([_may_stay(stay)] if stay else []), _no_loss(world)]))
+        return Verdict.nothing_examined("; ".join([*([_may_stay(stay)] if stay else []), _no_loss(world)]))
     chosen = [(loss, seen) for loss, seen in _seen(control, found) if seen.visits]
     judged = [(e, seen) for e, seen in chosen if seen.asked or any(visit.left_ms < e.end_ms for visit in seen.visits)]
     findings = [_finding(loss, seen, control, world) for loss, seen in judged]
@@ -71,7 +79,6 @@ def judge(control: Control, world: World) -> Verdict:
     }
     measured |= {"may_stay": stay} if stay else {}
     return verdict_of(
-        NAME,
         findings,
         measured=measured,
         nothing="no client moved on from a lost NameServer, or asked any NameServer after the time limit"
@@ -79,20 +86,6 @@ def judge(control: Control, world: World) -> Verdict:
         else f"no client had chosen {' or '.join(sorted({e.name_server for e in found}))} before or during the loss",
         noun="lost NameServers were still a client's choice after the time limit",
     )
-
-
-CHECK = Check(
-    name=NAME,
-    says="each client stops using a dead, silent or removed NameServer in the time that the client's version allows",
-    group=Group.NAME_SERVERS,
-    section=Section.CLIENTS,
-    is_of_the_whole=True,
-    despite_stalls=True,
-    needs=(Needs.CLIENTS,),
-    judge=judge,
-    outside=True,
-    tells=lambda measured: _told(measured),
-)
 
 
 def _told(measured: Mapping[str, Any]) -> str:

@@ -24,7 +24,7 @@ from typing import Any
 from ...oracle.time_outs import avoids
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Found, Group, Needs, Section
+from ..check import Found, Group, Needs, Section, check
 from ..findings import Rule, finding, verdict_of
 from ..plain.part import Gathering
 from ..plain.tries import ELSEWHERE, ISOLATES, NOT_ISOLATED, OTHER, SAME, TRIES
@@ -33,8 +33,6 @@ from ..record.at_slaves import read_there
 from ..record.turns import client_routes, out_of_turn, turns
 from ..record.uses import edges
 from .queue_reads import begun_pulls, reads
-
-NAME = "living_are_used"
 
 
 def _of_tries(tries: Found, world: World) -> Iterator[Finding]:
@@ -51,6 +49,15 @@ def _of_tries(tries: Found, world: World) -> Iterator[Finding]:
     yield from tries.findings
 
 
+@check(
+    says="producers send to all queues in turn and retry on another broker, and consumers read a live broker's queues",
+    group=Group.CLIENT_ROUTES,
+    section=Section.CLIENTS,
+    accuses_object=(ELSEWHERE,),
+    needs=(Needs.MESSAGES,),
+    readings=(SHARES, TRIES, READS, STEPS),
+    tells=lambda measured: _told(measured),
+)
 def judge(history: Gathering, world: World) -> Verdict:
     """Examined: producers' turns, retries, and queues that had to be read. Violations: queues that were used more or
     less often than in turn, retries on the broker that had failed, and queues that nobody read, or pulled late."""
@@ -78,21 +85,8 @@ def judge(history: Gathering, world: World) -> Verdict:
     if open_:
         nothing = "; ".join(f"{what}: {why}" for what, why in open_.items())
     noun = "uses of living brokers broke a rule"
-    said = verdict_of(NAME, found, measured=measured, nothing=nothing, noun=noun)
+    said = verdict_of(found, measured=measured, nothing=nothing, noun=noun)
     return replace(said, undecided=open_) if said.examined else said
-
-
-CHECK = Check(
-    name=NAME,
-    says="producers send to all queues in turn and retry on another broker, and consumers read a live broker's queues",
-    group=Group.CLIENT_ROUTES,
-    section=Section.CLIENTS,
-    accuses_object=(ELSEWHERE,),
-    needs=(Needs.MESSAGES,),
-    readings=(SHARES, TRIES, READS, STEPS),
-    judge=judge,
-    tells=lambda measured: _told(measured),
-)
 
 
 def _told(measured: Mapping[str, Any]) -> str:

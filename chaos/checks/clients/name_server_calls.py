@@ -110,7 +110,7 @@ def _choices(rows: Sequence[Row]) -> list[Choice]:
             fetched = [_listed(new.value) or () for new in news if new.f is not None]
             is_kept = before is None or all(before.row.name_server in one for one in fetched)
             is_started = any(new.f is None for new in news)
-            index = (row.decoded or {}).get("index")
+            index = row.said.get("index")
             found.append(Choice(row, index, listed, before, bool(found) and not news, is_kept, is_started))
             news = []
     return found
@@ -165,11 +165,11 @@ def channels_kept(of: Selection, world: World) -> Iterator[Broken]:
     chosen = ""
     for row in of.rows:
         if row.event == "name_server_chosen":
-            chosen = row.name_server or ""
+            chosen = row.name_server
         elif row.event == "channel" and row.f == "open":
-            opened.add(row.address or "")
+            opened.add(row.address)
         elif row.event == "channel":
-            opened.discard(row.address or "")
+            opened.discard(row.address)
             if row.address in lost and row.time_ms <= lost[row.address].time_ms + timers.at_once_ms:
                 del lost[row.address]
         elif row.event == "name_server_list" and row.f is not None and row.time_ms < ends_ms:
@@ -195,13 +195,13 @@ def left_without_reason(of: Selection, world: World) -> Iterator[Broken]:
     """Choices of another NameServer although nothing says that the current one failed."""
     reasons = _reasons(of, world) if len(of.choices) > 1 else {}
     for choice in of.choices[1:]:
-        if choice.is_started and (choice.row.decoded or {}).get("reason") == "first":
+        if choice.is_started and choice.row.said.get("reason") == "first":
             continue  # the client was started anew in the same process, and chooses from its own start
         if not choice.is_kept:
             continue  # `updateNameServerAddressList` forgets whom the list has lost, and nobody else
         old = choice.before.row if choice.before else choice.row
         if not _any_within(reasons.get(old.name_server, ()), old.time_ms, choice.row.time_ms):
-            yield of.broken("sticky", choice.row, old.name_server or "")
+            yield of.broken("sticky", choice.row, old.name_server)
 
 
 def _any_within(times: Sequence[float], from_ms: float, to_ms: float) -> bool:
@@ -237,7 +237,7 @@ def _ends(of: Selection, world: World) -> Iterator[tuple[str | None, float]]:
         peer = row.address if row.event == "channel" else row.name_server
         if row.event == "channel" and row.f == "close":
             is_idle = row.time_ms - used.get(peer, row.time_ms) >= 0.95 * idle_ms
-            if is_idle or not str((row.decoded or {}).get("reason") or "").endswith(_OWN):
+            if is_idle or not str(row.said.get("reason") or "").endswith(_OWN):
                 yield peer, row.time_ms
         used[peer] = row.time_ms
 
@@ -268,7 +268,7 @@ def repeated_calls(of: Selection) -> Iterator[Broken]:
             yield of.broken("moves on", row, "called again after a call without an answer")
         # The latest end so far of a call without an answer, and the NameServer that was asked.
         if row.type == "info" and row.code is None and row.time_ms >= lost_ms:
-            lost_ms, lost_at = row.time_ms, row.name_server or ""
+            lost_ms, lost_at = row.time_ms, row.name_server
 
 
 def silent_reconnects(of: Selection, configured: Collection[str], world: World) -> Iterator[Broken]:
@@ -281,7 +281,7 @@ def silent_reconnects(of: Selection, configured: Collection[str], world: World) 
         if row.event not in ("name_server_chosen", "channel"):
             continue
         address = row.address if row.event == "channel" else row.name_server
-        if address is None or address not in configured:
+        if address not in configured:
             continue
         what = row.f if row.event == "channel" else "chosen"
         if what == "chosen":
@@ -327,7 +327,7 @@ class Tries:
         for row in of.rows:
             if row.event == "name_server_list":
                 listed, since_ms = len(_listed(row.value) or ()), row.time_ms
-            tried = (row.decoded or {}).get("tried") if row.event == "name_server_call" else None
+            tried = row.said.get("tried") if row.event == "name_server_call" else None
             gave_up = tried == [] and listed and self._gave_up(row, of) and not self._cut_short(row, of)
             if gave_up and not (by_http and self._fetches_in_vain(row)):
                 yield of.broken("attempts", row, "no try")
@@ -350,7 +350,7 @@ class Tries:
         for it."""
         if row.type != "fail" or row.duration_ms is None or not self._world.is_ours(row.node):
             return False
-        others = (one for one in of.rows if one.event == "name_server_call" and (one.decoded or {}).get("tried") != [])
+        others = (one for one in of.rows if one.event == "name_server_call" and one.said.get("tried") != [])
         could_choose = any(one.time_ms >= row.began_ms and one.began_ms <= row.time_ms for one in others)
         return not could_choose or row.duration_ms < self._waits_ms(row.node) - self._timers.delivery_ms
 
@@ -402,10 +402,10 @@ class Tries:
 def kept_between_requests(of: Selection) -> Iterator[Broken]:
     """Calls without a choice of their own since the call before, of clients that take the next NameServer at every
     request."""
-    chosen = grouped((choice.row.name_server or "", choice.row.time_ms) for choice in of.choices)
+    chosen = grouped((choice.row.name_server, choice.row.time_ms) for choice in of.choices)
     before_ms = -math.inf
     for row in of.rows:
-        if row.event == "name_server_call" and row.name_server is not None:
+        if row.event == "name_server_call" and row.name_server:
             since_ms = min(before_ms, _began_ms(row)) - ROUNDING_MS
             if not _any_within(chosen.get(row.name_server, ()), since_ms, row.time_ms):
                 yield of.broken("every request", row, "asked without being chosen")

@@ -63,7 +63,7 @@ from ...oracle.lists import in_use
 from ...oracle.reach import lost
 from ...oracle.world import World
 from ...verdict import EXAMPLES_MAX, Finding, Verdict, singular
-from ..check import Check, Group, Needs, Section
+from ..check import Group, Needs, Section, check
 from ..findings import Rule, finding, verdict_by_counts, wrong_or_late
 from ..record.control import Control, Row
 from ..record.lateness import may_time_out
@@ -79,7 +79,6 @@ from .name_server_calls import (
     selections,
 )
 
-NAME = "name_server_selection"
 UNIFORM = "first choices uniform"
 EXPECTED_MIN = 10
 """First choices expected per NameServer, and lists per order, below which χ² says nothing of them."""
@@ -90,14 +89,23 @@ FINDINGS_MAX = 200
 """So many rows that break a rule are kept of each; all are counted."""
 
 
+@check(
+    says="each client chooses its first and its next NameServer by the rules of its version (docs/client-profiles.md)",
+    group=Group.NAME_SERVERS,
+    section=Section.CLIENTS,
+    needs=(Needs.CLIENTS,),
+    outside=True,
+    clients=("producer", "consumer", "prober"),
+    tells=lambda measured: _told(measured),
+)
 def judge(control: Control, world: World) -> Verdict:
     """Examined: choices of a NameServer. Violations: choices, lists, calls and connects against the rules."""
     if not any(node.address for node in world.of_kind("name_server")):
-        return Verdict.nothing_examined(NAME, "no NameServer is in the history")
+        return Verdict.nothing_examined("no NameServer is in the history")
     try:
         profile = profile_of(world.workload.get("client_profile"), world.timers.profile)
     except KeyError as exc:
-        return Verdict.nothing_examined(NAME, f"the run names a client profile that does not exist: {exc}")
+        return Verdict.nothing_examined(f"the run names a client profile that does not exist: {exc}")
     unclear = {node.name: node.unclear for node in world.nodes if node.unclear}
     found = [of for of in selections(control, world.end_ms) if of.who.node not in unclear]
     groups, calls = _by_dialler(found, world), 0
@@ -107,7 +115,7 @@ def judge(control: Control, world: World) -> Verdict:
         try:
             own = profile if dialler is None else world.client_profile_of(those[0].who.node)
         except KeyError as exc:
-            return Verdict.nothing_examined(NAME, f"{dialler} names a client profile that does not exist: {exc}")
+            return Verdict.nothing_examined(f"{dialler} names a client profile that does not exist: {exc}")
         tries = Tries(own, world, control.lateness)
         for one in broken_rules(those, world, own, tries):
             (late if _is_late(one, own, control, world) else broken)[one.rule].append(one)
@@ -134,19 +142,6 @@ def _by_dialler(found: Sequence[Selection], world: World) -> dict[str | None, li
     others, by None."""
     diallers = {node.name: node.dialler or (node.name if node.client_profile else None) for node in world.nodes}
     return {None: [], **grouped((diallers.get(of.who.node), of) for of in found)}
-
-
-CHECK = Check(
-    name=NAME,
-    says="each client chooses its first and its next NameServer by the rules of its version (docs/client-profiles.md)",
-    group=Group.NAME_SERVERS,
-    section=Section.CLIENTS,
-    needs=(Needs.CLIENTS,),
-    judge=judge,
-    outside=True,
-    clients=("producer", "consumer", "prober"),
-    tells=lambda measured: _told(measured),
-)
 
 
 def _told(measured: Mapping[str, Any]) -> str:
@@ -311,7 +306,6 @@ def _verdict(
     labels = {dialler: label_of(_walks(those, names)).word for dialler, those in outside.items()}
     strange = [*_strange(broken, names, world), *_strange(late, names, world, is_late=True)]
     return verdict_by_counts(
-        NAME,
         examined=max(examined, len(strange)),
         wrong=sum(numbers.values()) + len(uneven),
         unsure=bool(unsure),
@@ -363,7 +357,7 @@ def _walks(found: Sequence[Selection], names: Mapping[str, str]) -> Iterator[tup
             if row.event == "name_server_call":
                 began_ms = row.began_ms
                 if last is not None and row.name_server in place and row.code is not None and began_ms >= last.time_ms:
-                    steps.append(Step(place[last.name_server or ""], place[row.name_server or ""]))
+                    steps.append(Step(place[last.name_server], place[row.name_server]))
                 last = row if row.type == "ok" and row.name_server in place else None
         yield len(place), steps
 
@@ -380,10 +374,10 @@ def _strange(
     that."""
     for rule, rows in sorted(broken.items(), key=lambda of: (min(one.row.time_ms for one in of[1]), of[0])):
         ordered = sorted(
-            rows, key=lambda b: (b.row.time_ms, b.row.node, b.start, b.row.name_server or b.row.address or "", b.was)
+            rows, key=lambda b: (b.row.time_ms, b.row.node, b.start, b.row.name_server or b.row.address, b.was)
         )
         for _, row, start, was in ordered[:FINDINGS_MAX]:
-            address = row.name_server or row.address or ""
+            address = row.name_server or row.address
             yield finding(
                 (row.node, names.get(address, address)),
                 rule,

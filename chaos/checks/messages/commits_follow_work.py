@@ -21,7 +21,7 @@ from typing import Any
 
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX, Finding, Verdict
-from ..check import Check, Group, Needs, Section
+from ..check import Group, Needs, Section, check
 from ..findings import NEVER, Rule, at_no_time, finding, verdict_by_counts
 from ..plain.commits import COMMITS, REPEATED, ROW
 from ..plain.part import Gathering
@@ -29,7 +29,6 @@ from ..record.at_slaves import misplaced
 from ..record.commits import commit_rules, unread
 from ..record.control import Control
 
-NAME = "commits_follow_work"
 _RULES = {
     "ahead": ("messages committed past before they were received", "skipped a message"),
     "back": ("offsets went back", "went backwards"),
@@ -45,6 +44,16 @@ _RULES = {
 """What broke each rule, as the verdict's reason and the terminal's line say it."""
 
 
+@check(
+    says="consumers commit in time; brokers keep offsets; no offset goes back without a fault, rebalance or operator",
+    group=Group.CONSUMING,
+    section=Section.MESSAGES,
+    accuses_object=(REPEATED,),
+    needs=(Needs.MESSAGES,),
+    readings=(COMMITS,),
+    tells=lambda measured: _told(measured),
+    clients=("consumer",),
+)
 def judge(history: Gathering, world: World) -> Verdict:
     """Examined: commits that changed an offset, those that should have been, and messages that were committed past
     before they were received. Violations: these messages, commits of older offsets, older offsets answered, work
@@ -66,7 +75,6 @@ def judge(history: Gathering, world: World) -> Verdict:
     bad = sum(broken.values())
     why = f"of {counts['commits']} commits: {', '.join(f'{count} {_RULES[rule][0]}' for rule, count in broken.items())}"
     return verdict_by_counts(
-        NAME,
         # Of a growing history old commits are gone when a queue is taken later.
         examined=counts["commits"] + sum(broken[rule] for rule in ("at_brokers", "behind", "left", "ahead")),
         wrong=bad - unsure,
@@ -79,20 +87,6 @@ def judge(history: Gathering, world: World) -> Verdict:
         allowed={"bound_ms": 0.0, "formula": NEVER, "row": ROW},
         findings=(*first[:FINDINGS_MAX], *at_brokers),
     )
-
-
-CHECK = Check(
-    name=NAME,
-    says="consumers commit in time; brokers keep offsets; no offset goes back without a fault, rebalance or operator",
-    group=Group.CONSUMING,
-    section=Section.MESSAGES,
-    accuses_object=(REPEATED,),
-    needs=(Needs.MESSAGES,),
-    readings=(COMMITS,),
-    judge=judge,
-    tells=lambda measured: _told(measured),
-    clients=("consumer",),
-)
 
 
 def _told(measured: Mapping[str, Any]) -> str:
@@ -108,12 +102,12 @@ def _begun(control: Control, world: World) -> Iterator[Finding]:
     groups = commit_rules(control, world).groups.values()
     group_of = {member: group.name for group in groups for member in group.members}
     for row in (row for row in control.rows("queue_taken") if row.node in group_of):
-        answered = (row.decoded or {}).get("answered")
+        answered = row.said.get("answered")
         is_elsewhere = answered is not None and answered >= 0 and row.offset != answered
         if is_elsewhere or (row.node, row.time_ms) in unread(control):
             said = {"rule": "older", "group": group_of[row.node], "queue_id": row.queue_id, "offset": row.offset}
             yield finding(
-                (row.node, row.broker_name or "", row.topic or ""),
+                (row.node, row.broker_name, row.topic),
                 "began at a wrong offset" if is_elsewhere else "began without an answer",
                 (row.time_ms, row.time_ms),
                 at_no_time("RebalancePushImpl.computePullFromWhere"),

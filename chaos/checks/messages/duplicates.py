@@ -19,31 +19,128 @@ queue that it has given up (`queue_dropped`): ConsumeMessageConcurrentlyService 
 
 So in a run without faults and rebalances every duplicate is a violation. With broadcasting every consumer is a group of
 its own. Whether a message came at all is no_acknowledged_loss's question.
+
+Messages that came twice, and receipts of queues that had been given up.
+
+receive ── by key and place ─┬─ once: counted
+                             └─ again: what the older holding's receipt and the change of hands explain
+send, read ── by key ── at more than one place ── oftener than it was tried?
+receive ── of a holding ── after its queue_dropped
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
+from ...arrow import np, pa, pc
+from ...faults.fault import Loss
 from ...oracle.commits import Redelivery, commit_ms, flush_ms
+from ...oracle.deliveries import delivered
+from ...oracle.intervals import grouped
+from ...oracle.recorded import Fault
+from ...oracle.slaves import slaves_of
 from ...oracle.world import World
-from ...verdict import Verdict
-from ..check import Check, Group, Needs, Section
-from ..findings import rounded, verdict_by_counts
-from ..plain.part import Gathering
-from ..plain.repeats import REPEATS, ROW, TOO_LATE_RECEIPTS, measured_lag_ms, tolerance_of
+from ...verdict import Finding, Verdict
+from ..check import Found, Group, Needs, Section, check, foremost, largest
+from ..findings import Rule, finding, rounded, verdict_by_counts, wrong_or_late
+from ..plain.part import PLACE, Gathering, Part, Reading, Row, Together, codes, floats, is_one_of, rows_in
+from ..record.control import Control
+from ..record.lateness import Lateness
+from ..tolerance import Tolerance, tolerance
 
-NAME = "duplicates"
 _MEASURED = ("messages", "received_again", "stored_again")
+ROW = "at-least-once: messages whose offset was not committed come again"
+TOO_LATE = "received without the queue"
+MISNAMED = "acknowledged a wrong offset"
+SENT_BACK = "sent back after success"
+FLUSHED_MS = 10_000.0
+"""`MessageStoreConfig.flushDelayOffsetInterval`: how often a broker writes how far its delay levels are."""
 
 
+@dataclass(frozen=True)
+class Repeats(Found):
+    """How many messages were received, how often again, and how often stored again. Of both: what no fault, rebalance
+    or retry explains (wrong), and what only the machine's lateness explains (late); the same of receipts of a queue
+    that was given up (received_too_late, perhaps_too_late)."""
+
+    oldest_ms: float | None = largest()
+    """How long before its queue changed hands the earliest first receipt came of what came again."""
+
+
+def measured_lag_ms(lateness: Lateness, world: World) -> float | None:
+    """Of the whole run: a receipt that comes again joins several nodes and times, and only the worst one matters."""
+    nodes = [node.name for node in world.of_kind("consumer", "broker")]
+    return lateness.largest(world, nodes, 0.0, world.end_ms)
+
+
+def tolerance_of(world: World, lag_ms: float | None) -> Tolerance:
+    return tolerance(world.timers, lag_ms, 2)
+
+
+_HOLDING = ("node", "incarnation", "op_id")
+_place, _holding = itemgetter(*PLACE), itemgetter(*_HOLDING)
+
+
+def repeats(part: Part, world: World) -> Repeats:
+    """What was received again, or stored again."""
+    allowed = tolerance_of(world, measured_lag_ms(part.control.lateness, world))
+    received, stored = _received(part, world, allowed), _stored(part, world, allowed)
+    receipts = part.of("receive")
+    messages = pc.count_distinct(receipts["msg_key"]).as_py()
+    return received.plus(stored).plus(_returned(part, world, allowed)).plus(Repeats({"messages": messages}))
+
+
+REPEATS = Reading(
+    Together.MESSAGE,
+    ("send", "receive", "sent_back", "read"),
+    ("type", "f", "op_id", *PLACE, "attempt", "duration_ms"),
+    repeats,
+    types=("ok", "info"),
+)
+
+
+def too_late(part: Part, world: World) -> Repeats:
+    """Receipts of a queue that its consumer had given up."""
+    allowed = tolerance_of(world, measured_lag_ms(part.control.lateness, world))
+    ended = _first_of_holdings(part.control, "queue_dropped")
+    rows = part.of("receive")
+    rows = rows.filter(is_one_of(rows["op_id"], sorted({op_id for _, _, op_id in ended if op_id is not None})))
+    holding = codes(rows, *_HOLDING)
+    _, first, of = np.unique(holding, return_index=True, return_inverse=True)
+    of_each = [ended.get(_holding(row), np.inf) for row in rows_in(rows.take(first).select(_HOLDING))]
+    over_ms = floats(rows["time_ms"]) - np.array(of_each, np.float64)[of]
+    is_late = over_ms > allowed.valid_up_to_ms
+    findings = []
+    for row, over in zip(rows_in(rows.filter(is_late)), over_ms[is_late], strict=True):
+        is_wrong = bool(over > allowed.unknown_up_to_ms)
+        from_ms, said = ended[_holding(row)], {"client": row["node"], "over_ms": float(over), "is_wrong": is_wrong}
+        findings.append(_finding(TOO_LATE, row, from_ms, world, allowed, **said))
+    return Repeats(_counts(findings, "received_too_late", "perhaps_too_late"), foremost(findings))
+
+
+TOO_LATE_RECEIPTS = Reading(Together.MESSAGE, ("receive",), ("op_id", *PLACE), too_late, types=("ok",))
+
+
+@check(
+    says="no message is stored or received twice unless a fault, retry or rebalance explains the repetition",
+    group=Group.CONSUMING,
+    section=Section.MESSAGES,
+    needs=(Needs.MESSAGES,),
+    readings=(REPEATS, TOO_LATE_RECEIPTS),
+    tells=lambda measured: ", ".join(
+        f"{measured.get(name, 0):,} {name.replace('_', ' ')}" for name in ("received_again", "stored_again")
+    ),
+)
 def judge(history: Gathering, world: World) -> Verdict:
     """Examined: messages received, and their further receipts and stored copies. Violations: of these, what nothing
     explains."""
     if world.unclear:
-        return Verdict.nothing_examined(NAME, world.unclear)
+        return Verdict.nothing_examined(world.unclear)
     if world.shared_topic is not None:
         why = f"several groups read {world.shared_topic}, and rows do not say which group received a message"
-        return Verdict.nothing_examined(NAME, why)
+        return Verdict.nothing_examined(why)
     repeats = history.counted(REPEATS, world).plus(history.counted(TOO_LATE_RECEIPTS, world))
     of, lag_ms = Counter(repeats.counts), measured_lag_ms(history.control.lateness, world)
     rules, first_ms = Redelivery.of(world), commit_ms(world)
@@ -68,7 +165,6 @@ def judge(history: Gathering, world: World) -> Verdict:
     ]
     perhaps = "duplicates" if of["late"] else "receipts of queues that were given up"
     return verdict_by_counts(
-        NAME,
         examined=sum(measured[name] for name in _MEASURED),
         wrong=of["wrong"] + of["received_too_late"],
         unsure=of["late"] + of["perhaps_too_late"],
@@ -82,15 +178,181 @@ def judge(history: Gathering, world: World) -> Verdict:
     )
 
 
-CHECK = Check(
-    name=NAME,
-    says="no message is stored or received twice unless a fault, retry or rebalance explains the repetition",
-    group=Group.CONSUMING,
-    section=Section.MESSAGES,
-    needs=(Needs.MESSAGES,),
-    readings=(REPEATS, TOO_LATE_RECEIPTS),
-    judge=judge,
-    tells=lambda measured: ", ".join(
-        f"{measured.get(name, 0):,} {name.replace('_', ' ')}" for name in ("received_again", "stored_again")
-    ),
-)
+def _received(part: Part, world: World, allowed: Tolerance) -> Repeats:
+    rules, each_alone = Redelivery.of(world), bool(world.workload.get("broadcasting"))
+    receipts = part.of("receive")
+    receipts = receipts.filter(pc.is_valid(receipts["msg_key"]))
+    copy = codes(receipts, "msg_key", *PLACE, *(["node"] if each_alone else []))
+    again = np.bincount(copy)[copy] > 1 if len(copy) else np.zeros(0, bool)
+    taken = _first_of_holdings(part.control, "queue_taken")
+    of_copy = grouped(zip(copy[again].tolist(), rows_in(receipts.filter(again)), strict=True))
+    findings, number, oldest_ms = list[Finding](), 0, list[float]()
+    for each in of_copy.values():
+        in_order = sorted(each, key=lambda row: (row["time_ms"], row["node"], row["seq"]))
+        times: dict[tuple[Any, ...], int] = defaultdict(int)
+        for at, row in enumerate(in_order):
+            times[_holding(row)] += row["op_id"] is not None
+            if not at or _sent_back(rules, in_order[at - 1], row):
+                continue
+            number += 1
+            before, twice = in_order[at - 1], times[_holding(row)] > 1
+            over_ms, age_ms, changed_ms = _over(rules, before, row, taken)
+            oldest_ms += [] if age_ms is None else [age_ms]
+            is_wrong = twice or (over_ms is not None and over_ms > allowed.unknown_up_to_ms)
+            if is_wrong or over_ms is None or over_ms > allowed.valid_up_to_ms:
+                kind = _what(twice=twice, over_ms=over_ms)
+                said = {"client": row["node"], "over_ms": over_ms, "is_wrong": is_wrong, "changed_ms": changed_ms}
+                said |= {"first_client": before["node"]}
+                findings.append(_finding(kind, row, before["time_ms"], world, allowed, **said))
+    counts = {"received_again": number, **_counts(findings)}
+    return Repeats(counts, foremost(findings), max(oldest_ms, default=None))
+
+
+def _returned(part: Part, world: World, allowed: Tolerance) -> Repeats:
+    """What consumers of ours sent back, whose listener consumes every message (`ConsumerNode`)."""
+    rows = part.of("sent_back")
+    rows = rows.filter(is_one_of(rows["node"], [node.name for node in world.ours("consumer")]))
+    back = (_finding(SENT_BACK, row, row["time_ms"], world, allowed, client=row["node"]) for row in rows_in(rows))
+    return Repeats({"wrong": len(rows)}, foremost(back))
+
+
+def _stored(part: Part, world: World, allowed: Tolerance) -> Repeats:
+    """Copies beyond the first of each message; wrong is one that is stored oftener than it was tried. Receipts are left
+    out of this: a consumer that sends a message back stores it again itself. A delayed message is where final reads
+    found it; a crash soon after it was due, or another master, lets a broker store it again."""
+    sends = part.of("send", types=("ok", "info"))
+    delayed = sends.filter(pc.is_valid(sends["f"]))
+    faults = {
+        broker.name: [of for node in (broker.name, *slaves_of(world, broker.name)) for of in world.process_faults(node)]
+        for broker in world.of_kind("broker")
+    }
+    repeated = [
+        row["msg_key"] for row in rows_in(delayed) if _may_come_again(world, row, faults.get(row["broker_name"], ()))
+    ]
+    columns, sent = ["event", "msg_key", *PLACE, "time_ms"], part.of("send", types=("ok",))
+    sent = sent.filter(pc.is_null(sent["f"]))
+    copies = pa.concat_tables([part.of("read").select(columns), sent.select(columns)])
+    copies = copies.filter(pc.invert(is_one_of(copies["msg_key"], repeated)))
+    key, place = codes(copies, "msg_key"), codes(copies, *PLACE)
+    low, high = np.full(len(copies), len(copies)), np.full(len(copies), -1)
+    np.minimum.at(low, key, place)
+    np.maximum.at(high, key, place)
+    several = copies.filter((low < high)[key])
+    stored = grouped((row["msg_key"], row) for row in rows_in(several))
+    tries: dict[str, int] = defaultdict(int)
+    senders = dict[str, str]()
+    for row in rows_in(sends.filter(is_one_of(sends["msg_key"], [*stored])).select(["msg_key", "node", "attempt"])):
+        tries[row["msg_key"]] += row["attempt"] or 1
+        senders[row["msg_key"]] = row["node"]
+    read_again = Counter(row.msg_key for row in part.control.rows("send_read_again"))
+    again, findings = 0, list[Finding]()
+    for msg_key, of_key in stored.items():
+        places, times = {_place(row) for row in of_key}, [row["time_ms"] for row in of_key]
+        again += len(places) - 1
+        tried = max(1, tries[msg_key])
+        if len(places) > tried:
+            read = {_place(row) for row in of_key if row["event"] == "read"}
+            what = f"stored {len(places)} times by {tried} tries" if len(read) > tried or not read else MISNAMED
+            sender = ""
+            if len(read) > tried and len(places) <= tried + read_again[msg_key]:
+                what, sender = f"sent {len(places)} times in {tried} tries", senders.get(msg_key, "")
+            copy = {**dict(zip(PLACE, max(places), strict=True)), "msg_key": msg_key, "time_ms": max(times)}
+            findings.append(_finding(what, copy, min(times), world, allowed, client=sender))
+    return Repeats({"stored_again": again, "wrong": len(findings)}, foremost(findings))
+
+
+def _may_come_again(world: World, send: Row, faults: Sequence[Fault]) -> bool:
+    """Whether the broker may not know, when it begins anew after a crash, that it has delivered this delayed message:
+    it writes how far it is each flushDelayOffsetInterval. A broker that stood still may have delivered it late.
+    `faults`: of the broker's process, and of its slaves'."""
+    broker, began_ms = send["broker_name"], send["time_ms"] - (send["duration_ms"] or 0.0)
+    due = delivered(world, broker, send["f"], began_ms, send["time_ms"])
+    if due is None:
+        return True
+    late_ms = FLUSHED_MS + world.timers.lateness_cap_ms
+    for crash in (one for one in faults if one.ends_process and one.loss(world.timers) is not Loss.GRACEFUL):
+        stood = any(one is not crash and one.overlaps(due.start_ms, crash.start_ms) for one in faults)
+        if stood or due.end_ms >= crash.begins_from_ms - late_ms:
+            return True
+    return False
+
+
+def _first_of_holdings(control: Control, event: str) -> dict[tuple[Any, ...], float]:
+    """When each holding of a queue had its first row of this event."""
+    found: dict[tuple[Any, ...], float] = {}
+    for row in control.rows(event):
+        found.setdefault((row.node, row.incarnation, row.op_id), row.time_ms)
+    return found
+
+
+def _what(*, twice: bool, over_ms: float | None) -> str:
+    if twice:
+        return "received twice without a rebalance"
+    if over_ms is None:
+        return "queue taken at unknown time"
+    return "received again"
+
+
+def _sent_back(rules: Redelivery, before: Row, row: Row) -> bool:
+    """Whether an operator sent the group back to it after the receipt before."""
+    return any(
+        (one.topic, one.broker_name, one.queue_id) == _place(row)[:3]
+        and one.offset <= row["offset"]
+        and before["time_ms"] <= one.at_ms <= row["time_ms"]
+        for one in rules.resets
+    )
+
+
+def _over(
+    rules: Redelivery, before: Row, row: Row, taken: Mapping[tuple[Any, ...], float]
+) -> tuple[float | None, float | None, float | None]:
+    """How far the older holding's receipt lies outside of all that explains it, how long before the change of hands,
+    and when that was."""
+    taken_ms, first_ms = taken.get(_holding(row)), taken.get(_holding(before))
+    older_now = taken_ms is not None and first_ms is not None and taken_ms < first_ms
+    changed_ms, old_ms = (first_ms, row["time_ms"]) if older_now else (taken_ms, before["time_ms"])
+    if changed_ms is None:
+        return None, None, None
+    ways = [max(changed_ms - old_ms - rules.uncommitted_ms, old_ms - changed_ms - rules.owners_ms, 0.0)]
+    for start_ms, end_ms in rules.disturbed:
+        ways.append(max(start_ms - old_ms, old_ms - end_ms, changed_ms - end_ms, 0.0))
+    return None if taken_ms is None or first_ms is None else min(ways), changed_ms - old_ms, changed_ms
+
+
+def _counts(findings: Sequence[Finding], wrong: str = "wrong", late: str = "late") -> dict[str, int]:
+    number = sum(one.wrong for one in findings)
+    return {wrong: number, late: len(findings) - number}
+
+
+def _finding(
+    kind: str,
+    row: Row,
+    from_ms: float,
+    world: World,
+    allowed: Tolerance,
+    *,
+    client: str = "",
+    first_client: str = "",
+    changed_ms: float | None = None,
+    over_ms: float | None = None,
+    is_wrong: bool = True,
+) -> Finding:
+    """Of a receipt, or a stored copy, of a message that was there before, at `from_ms`. `changed_ms`: when its queue
+    changed hands between the two; `over_ms`: how far that lies from what explains the repeat, None if nothing says when
+    the queue was taken. Not wrong: only the machine's lateness may explain it."""
+    first_ms, span = commit_ms(world), (from_ms, row["time_ms"])
+    more = {name: row[name] for name in ("msg_key", "queue_id", "offset")} | {"first_client": first_client}
+    is_timed = bool(client and over_ms)  # twice from one holding is wrong whenever it was
+    return finding(
+        (client, row["broker_name"], row["topic"]),
+        kind,
+        span,
+        Rule(ROW, "", first_ms if is_timed else None),
+        out=span,
+        tolerance=allowed,
+        measured_ms=first_ms + (over_ms or 0.0) if is_timed else None,
+        over_ms=over_ms or 0.0,
+        times={} if changed_ms is None else {"changed": changed_ms},
+        more={name: value for name, value in more.items() if value not in (None, "")},
+        **wrong_or_late(is_wrong),
+    )

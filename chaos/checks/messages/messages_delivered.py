@@ -24,7 +24,7 @@ from ...oracle.quiet import aftermath_ms, harmful
 from ...oracle.time_outs import pull_delay
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX, Finding, Validity, Verdict
-from ..check import Check, Group, Needs, Section
+from ..check import Group, Needs, Section, check
 from ..findings import Rule, finding, rounded, verdict_by_counts
 from ..plain.deliveries import DELIVERIES, LAST, Pull, Slow
 from ..plain.part import Gathering
@@ -32,7 +32,6 @@ from ..record.commits import dues_of
 from ..record.control import Control
 from ..tolerance import Tolerance, tolerance
 
-NAME = "messages_delivered"
 PROMISED = "delivered_within_s"
 KEPT = "kept beyond its delay"
 _ROW = "a message wakes a held pull; a broker also checks held pulls every 5 s"
@@ -121,11 +120,21 @@ def _is_senders(what: str, changed: Sequence[Slow]) -> bool:
     return tried or (what == NOT_AS_SENT and len(producers) == 1 and len(brokers) > 1)
 
 
+@check(
+    says="every acknowledged message reached each consumer group unchanged and within its time limit",
+    group=Group.MESSAGES,
+    section=Section.MESSAGES,
+    is_of_the_whole=True,
+    accuses_object=(NOT_AS_SENT, EARLY, KEPT),
+    needs=(Needs.MESSAGES,),
+    readings=(DELIVERIES,),
+    tells=lambda measured: _told(measured),
+)
 def judge(history: Gathering, world: World) -> Verdict:
     """Examined: acknowledged messages, once a group, but for those that were not due. Violations: those that came late,
     not at all, or not as they were sent."""
     if world.unclear:
-        return Verdict.nothing_examined(NAME, world.unclear)
+        return Verdict.nothing_examined(world.unclear)
     seen, due_by = history.counted(DELIVERIES, world), dues_of(history.control, world)
     groups = {asker.name: asker for asker in askers(world)}
     slow = sorted(seen.slow, key=lambda one: (one.acked_ms, one.msg_key, one.group))
@@ -154,7 +163,6 @@ def judge(history: Gathering, world: World) -> Verdict:
     said += f", {counts['early']} before their delay was over" if counts["early"] else ""
     lateness = "nobody measured" if lag_ms is None else f"up to {lag_ms:.0f} ms"
     verdict = verdict_by_counts(
-        NAME,
         examined=examined,
         wrong=len(wrong),
         unsure=len(found) - len(wrong),
@@ -171,20 +179,6 @@ def judge(history: Gathering, world: World) -> Verdict:
         said = f"{open_:,} of {counts['acknowledged']:,} acknowledged messages were not received when the history ended"
         return replace(verdict, verdict=Validity.UNKNOWN, why=f"{said}, {_undecided(world)}")
     return verdict
-
-
-CHECK = Check(
-    name=NAME,
-    says="every acknowledged message reached each consumer group unchanged and within its time limit",
-    group=Group.MESSAGES,
-    section=Section.MESSAGES,
-    is_of_the_whole=True,
-    accuses_object=(NOT_AS_SENT, EARLY, KEPT),
-    needs=(Needs.MESSAGES,),
-    readings=(DELIVERIES,),
-    judge=judge,
-    tells=lambda measured: _told(measured),
-)
 
 
 def _told(measured: Mapping[str, Any]) -> str:

@@ -30,24 +30,31 @@ from ...oracle.quiet import aftermath_ms
 from ...oracle.windows import Window
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Group, Needs, Section
+from ..check import Group, Needs, Section, check
 from ..findings import Rule, finding, rounded, verdict_of
 from ..record.control import Control, Row
 from ..record.settling import Due, Settling, Wrong
 from ..tolerance import Tolerance
 from .shares import retry_topics, share, shares_taken
 
-NAME = "queue_ownership"
 _ROW = "each queue has one owner when its group has rebalanced"
 _CHAINED = 2
 """The rebalance, and its question."""
 
 
+@check(
+    says="each queue has one owner in a group while nothing is disturbed, and a rebalance gives a consumer its share",
+    group=Group.CONSUMING,
+    section=Section.CLIENTS,
+    needs=(Needs.MESSAGES,),
+    tells=lambda measured: _told(measured),
+    settles=aftermath_ms,
+)
 def judge(control: Control, world: World) -> Verdict:
     """Examined: (queue, group, quiet stretch) and rebalances. Violations: queues with no owner, or more than one, in
     it, and rebalances that took another's share."""
     if world.unclear:
-        return Verdict.nothing_examined(NAME, world.unclear)
+        return Verdict.nothing_examined(world.unclear)
     held = holdings(world, control.rows("assigned"))
     ours = (retry_topics(world, node.name) for node in world.ours("consumer")) if held else ()
     held = {**{topic: {} for topic in set[str]().union(*ours)}, **held}
@@ -55,7 +62,7 @@ def judge(control: Control, world: World) -> Verdict:
     taken = [*shares_taken(control, world), *first_takes(control, world)]
     if not stretches and not any(finding.wrong for finding in taken) and not _took_the_quiet(control, world, held):
         why = "there was no quiet time: no consumer was assigned queues, or changes followed one another too soon"
-        return Verdict.nothing_examined(NAME, why)
+        return Verdict.nothing_examined(why)
     nodes, findings = [node.name for node in world.of_kind("consumer", "broker")], [*taken]
     for topic, group, members, one in stretches:
         allowed = control.lateness.tolerance(world, nodes, one.change.at_ms, one.start_ms, _CHAINED)
@@ -69,7 +76,7 @@ def judge(control: Control, world: World) -> Verdict:
         "groups": len({group for _, group, *_ in stretches}),
     }
     noun = "queues did not have one owner each in a quiet time, or rebalances did not take their share"
-    return verdict_of(NAME, findings, measured=measured, nothing="there was no queue to own", noun=noun)
+    return verdict_of(findings, measured=measured, nothing="there was no queue to own", noun=noun)
 
 
 def _took_the_quiet(control: Control, world: World, held: Mapping[str, Mapping[Queue, Sequence[Holding]]]) -> bool:
@@ -85,18 +92,6 @@ def _judged(control: Control, world: World, topics: Iterable[str]) -> list[tuple
     seen = Seen(world, control.rows)
     groups = ((topic, *of) for topic in sorted(topics) for of in _groups(world, topic).items())
     return [(topic, group, members, one) for topic, group, members in groups for one in seen.judged(topic, members)]
-
-
-CHECK = Check(
-    name=NAME,
-    says="each queue has one owner in a group while nothing is disturbed, and a rebalance gives a consumer its share",
-    group=Group.CONSUMING,
-    section=Section.CLIENTS,
-    needs=(Needs.MESSAGES,),
-    judge=judge,
-    tells=lambda measured: _told(measured),
-    settles=aftermath_ms,
-)
 
 
 def _told(measured: Mapping[str, Any]) -> str:
@@ -165,19 +160,19 @@ def first_takes(control: Control, world: World) -> Iterator[Finding]:
     ours = {node.name for node in world.ours("consumer", "broker", "slave")}
     first: dict[str, dict[tuple[str | None, str | None, int | None], Row]] = {}
     for row in control.rows("queue_taken"):
-        if row.node in group_of and not (row.topic or "").startswith(RETRY_GROUP_TOPIC_PREFIX):
+        if row.node in group_of and not (row.topic).startswith(RETRY_GROUP_TOPIC_PREFIX):
             queue = row.topic, row.broker_name, row.queue_id
             first.setdefault(group_of[row.node], {}).setdefault(queue, row)
     for group, taken in first.items():
         rows = [row for row in taken.values() if row.node in ours and row.broker_name in ours]
-        wrong = [row for row in rows if (row.offset or 0) > 0 or _found_none(row)]
+        wrong = [row for row in rows if row.offset > 0 or _found_none(row)]
         if not rows:
             continue
         one = (wrong or rows)[0]
-        misled = bool(wrong) and (one.decoded or {}).get("answered") == one.offset
+        misled = bool(wrong) and one.said.get("answered") == one.offset
         kind = _NONE_ANSWERED if _found_none(one) else _FIRST_ANSWERED if misled else FIRST_TAKEN
         yield finding(
-            (one.node, one.broker_name or "", one.topic or ""),
+            (one.node, one.broker_name, one.topic),
             kind,
             (one.time_ms, one.time_ms),
             Rule(_FIRST_ROW),
@@ -195,4 +190,4 @@ def first_takes(control: Control, world: World) -> Iterator[Finding]:
 
 def _found_none(row: Row) -> bool:
     """Whether the broker answered that it has no offset for the group; without an answer the row says nothing."""
-    return (row.decoded or {}).get("answered", 0) is None
+    return row.said.get("answered", 0) is None

@@ -71,10 +71,10 @@ class _Rounds:
         # On the virtual clock a row has the time of what it tells, so a round that follows a change at once is judged;
         # but for what the clocks of its hosts are apart.
         timers = world.timers_of(node.name)
-        self._near_ms = (timers.clocks_ms or 0.0) if world.run.get("clock") == "virtual" else timers.delivery_ms
+        self._near_ms = timers.clocks_ms if world.run.get("clock") == "virtual" else timers.delivery_ms
         slow_ms = timers.A_ms / 2
         rows = [row for row in said if row.f == REBALANCE]
-        done = [row for row in rows if self.takes_all or (row.decoded or {}).get("balanced")]
+        done = [row for row in rows if self.takes_all or row.said.get("balanced")]
         self._ended = [(row.time_ms, took) for row in done if (took := row.duration_ms or 0.0) < slow_ms]
 
     def of(self, topic: str) -> Iterator[tuple[float, bool]]:
@@ -95,7 +95,7 @@ class _Rounds:
         for row in [row for row in listed_ if from_ms <= row.time_ms <= to_ms][-1:]:
             own = [one for one in row.decoded or () if node_of_client_id(one) == self._consumer]
             if own and share(own[0], readable(route), row.decoded) == held:
-                return self._world.owners.get(row.address or "", "")
+                return self._world.owners.get(row.address, "")
         return ""
 
     def _share(self, routes: States, from_ms: float, to_ms: float) -> frozenset[Queue] | None:

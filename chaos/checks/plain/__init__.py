@@ -3,13 +3,8 @@
 part.py           a part of a history, what must stay together in it, and what is counted of it (Reading)
 slots.py          slots of clients' operations (availability, recovery_time, exercised)
 forbidden.py      what a broker's topic forbids (availability)
-fates.py          was an acknowledged message lost (no_acknowledged_loss); repeats.py: did it come twice (duplicates)
 deliveries.py     who was not received within D, or not as it was sent (messages_delivered)
-order.py          who stands behind a later one (order_kept)
 commits.py        commits that have to be explained (commits_follow_work), by queue and group (commits_by_place.py);
                   offsets_kept.py: offsets that brokers were told, and had later
-latencies.py      how long brokers took in quiet times (prompt_answers)
-effects.py        tries and pulls that show a fault (exercised)
 uses.py           what clients used (living_are_used); tries.py: the tries of their sends
-broker_uses.py    uses of lost brokers (dead_brokers_avoided)
 """

@@ -118,7 +118,7 @@ class _Explained(OffsetsKept):
         began_at = rules.began_at(queue, group, at_ms)
         if began_at is None or offset < began_at:
             return  # where a group begins is its consumeFromWhere's to say
-        if received_ms is not None and received_ms - at_ms <= (self.world.timers.clocks_ms or 0.0):
+        if received_ms is not None and received_ms - at_ms <= self.world.timers.clocks_ms:
             return  # by the clocks of two hosts, which are that far apart
         if rules.died_after(place.broker_name, at_ms, at_ms if acked_ms is None else acked_ms) is not None:
             return  # the broker has lost what was there, and given the offset to another message
@@ -192,7 +192,7 @@ class _Explained(OffsetsKept):
         ended_ms = floats(pulls["time_ms"])
         began_ms, near_ms = ended_ms - floats(pulls["duration_ms"]), world.timers.delivery_ms
         is_held = (began_ms < at_ms - READ_MS) & (at_ms - near_ms < ended_ms)
-        is_read = (began_ms <= at_ms + (world.timers.clocks_ms or 0.0)) & (at_ms - began_ms <= READ_MS)
+        is_read = (began_ms <= at_ms + world.timers.clocks_ms) & (at_ms - began_ms <= READ_MS)
         return bool(is_held.any() and not is_read.any())
 
     # -- taken at an older offset than was committed
@@ -202,7 +202,7 @@ class _Explained(OffsetsKept):
             if self._is_out(place):
                 continue
             before = [one for one in self.of_place.get(place, ()) if one["time_ms"] <= row.time_ms]
-            low_ms = max((one["time_ms"] for one in before if one["offset"] <= (row.offset or 0)), default=-np.inf)
+            low_ms = max((one["time_ms"] for one in before if one["offset"] <= row.offset), default=-np.inf)
             if higher := [one for one in before if one["time_ms"] > low_ms]:
                 yield from self._taken_low(place, row, higher)
 
@@ -234,8 +234,8 @@ class _Explained(OffsetsKept):
             return
         nodes = row.node, broker, *slaves
         allowed = self._lateness.tolerance(world, nodes, taken_ms - 2 * ANSWERED_MS, taken_ms, 1)
-        said = (row.decoded or {}).get("answered")
-        is_begun = (row.node, taken_ms) in unread(self.control) or said not in (None, row.offset or 0)
+        said = row.said.get("answered")
+        is_begun = (row.node, taken_ms) in unread(self.control) or said not in (None, row.offset)
         if measured_ms - bound_ms <= allowed.valid_up_to_ms or is_begun:
             return  # that it began without, or against, an answer commits_follow_work says
         yield finding(
@@ -247,7 +247,7 @@ class _Explained(OffsetsKept):
             tolerance=allowed,
             measured_ms=measured_ms,
             over_ms=measured_ms - bound_ms,
-            more=place.told("older", row.offset or 0),
+            more=place.told("older", row.offset),
         )
 
     # -- told that its offset is wrong
@@ -309,7 +309,7 @@ class _Explained(OffsetsKept):
                 drop = drops.get((*taken.process, taken.op_id))
                 gives = given_up(self.control, drop) if drop is not None and found.queue == queue_of(drop) else None
                 runs = runs_of(self.control, taken.process)
-                late = _late(found, taken.offset or 0, self.first.get(place), runs, gives)
+                late = _late(found, taken.offset, self.first.get(place), runs, gives)
                 for first_ms, (worked_ms, offset, is_left) in late.items():
                     committed_ms = first_ms if np.isfinite(first_ms) else None
                     dropped_ms = gives.at_ms if gives is not None and is_left else None

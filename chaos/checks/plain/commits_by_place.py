@@ -26,8 +26,7 @@ class FirstPast:
 
     def times_of(self, offsets: Numbers) -> Floats:
         """When each offset was first committed past; inf for never."""
-        found: Floats = self._times[np.searchsorted(self._highest, offsets, "right")]
-        return found
+        return self._times[np.searchsorted(self._highest, offsets, "right")]
 
     def of(self, offset: int) -> Row:
         """That commit, which there is."""
@@ -117,4 +116,4 @@ def committer(commit: Row) -> str:
 
 
 def queue_of(row: ControlRow) -> tuple[str, str, int]:
-    return row.topic or "", row.broker_name or "", row.queue_id or 0
+    return row.topic, row.broker_name, row.queue_id

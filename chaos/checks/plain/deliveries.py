@@ -161,7 +161,7 @@ DELIVERIES = Reading(
 def _near_ms(world: World) -> float:
     """How near to its send the stamps of a message must be; inf where not all clocks are ours and right."""
     is_ours = all(node.is_ours for node in world.of_kind("producer", "consumer", "broker", "slave"))
-    return world.timers.delivery_ms + (world.timers.clocks_ms or 0.0) if is_ours and not world.clocks else math.inf
+    return world.timers.delivery_ms + world.timers.clocks_ms if is_ours and not world.clocks else math.inf
 
 
 def _messages(sends: pa.Table, receipts: pa.Table, place: Sequence[str]) -> tuple[Numbers, Numbers, int]:

@@ -176,7 +176,7 @@ def _refusals(control: Control, world: World) -> Iterator[Refusal]:
         rows = [row for row in control.rows("topic") if row.node == broker.name]
         for row in rows:
             if (has := row_of(row.decoded)) is not None:
-                settings.setdefault(row.topic or "", []).append((row.time_ms, has))
+                settings.setdefault(row.topic, []).append((row.time_ms, has))
         if broker in ours:
             yield from _of_its_queues(world, broker, rows)
         changes = [act for act in world.acts if act.node == broker.name]
@@ -232,7 +232,7 @@ def _asked(part: Part, world: World, refusal: Refusal) -> pa.Table:
     is_asked = pc.and_(is_asked, pc.greater_equal(rows["queue_id"], refusal.from_queue))
     is_asked = pc.and_(is_asked, pc.less(rows["queue_id"], refusal.to_queue))
     rows = rows.filter(pc.fill_null(pc.and_(is_asked, pc.is_valid(rows["code"])), False))
-    late_ms = world.timers_of(refusal.broker.name).clocks_ms or 0.0
+    late_ms = world.timers_of(refusal.broker.name).clocks_ms
     is_within = (began_ms(rows) > refusal.stretch.start_ms + late_ms) & (
         floats(rows["time_ms"]) < refusal.stretch.end_ms - late_ms
     )

@@ -92,7 +92,7 @@ class OffsetsKept(Commits):
     def _begun_below(self) -> Iterator[Unkept]:
         """Queues that a broadcasting consumer began below the offset that its own file had."""
         for place, row in self.taken():
-            offset = row.offset or 0
+            offset = row.offset
             own = [one for one in self.of_place.get(place, ()) if one["time_ms"] <= row.time_ms][-1:]
             for one in own:
                 if offset < one["offset"]:
@@ -103,7 +103,7 @@ class OffsetsKept(Commits):
         say of a pull that they hold what it commits."""
         world = self.world
         for place, row in self.taken():
-            answered, life = (row.decoded or {}).get("answered"), world.life_at(place.broker_name, row.time_ms)
+            answered, life = row.said.get("answered"), world.life_at(place.broker_name, row.time_ms)
             if answered is None or life is None or not world.is_ours(place.broker_name):
                 continue
             by_ms = row.time_ms + world.timers.delivery_ms
@@ -126,7 +126,7 @@ class OffsetsKept(Commits):
         # Whom somebody registers by hand may be a slave in its consumers' routes.
         by_hand = {world.owners.get(act.address) for act in world.acts if act.f == "register"}
         masters -= {name for name in masters if elects(world, name) or name in by_hand}
-        late_ms = world.timers.clocks_ms or 0.0
+        late_ms = world.timers.clocks_ms
         for place, row, told in self.in_turn():
             before, client = row["value"].get("before"), committer(row)
             is_raised = told["offset"] == before < row["offset"] and row["f"] != "pull"
@@ -150,10 +150,10 @@ class OffsetsKept(Commits):
         for row in reversed(self.control.rows("queue_taken", "queue_dropped")):
             holder = *row.process, queue_of(row)
             of = received.get((*row.process, row.op_id, queue_of(row)))
-            if row.event == "queue_taken" and of is not None and of.offsets[0] == (row.offset or 0):
+            if row.event == "queue_taken" and of is not None and of.offsets[0] == row.offset:
                 whole = int(np.sum(of.offsets == of.offsets[0] + np.arange(len(of.offsets))))
                 times, until_ms = np.maximum.accumulate(of.times[:whole]), ends.get(holder, np.inf)
-                found[row.node, queue_of(row)].append(_Worked(row.process, row.offset or 0, times, until_ms))
+                found[row.node, queue_of(row)].append(_Worked(row.process, row.offset, times, until_ms))
             ends[holder] = row.time_ms
         return found
 

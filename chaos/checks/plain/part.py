@@ -135,20 +135,17 @@ class Whole:
         key = reading, id(world)
         if key not in self._counted:
             self._counted[key] = world, reading.of(self.part, world)
-        found: Facts_ = self._counted[key][1]
-        return found
+        return self._counted[key][1]
 
 
 def rows_in(table: pa.Table) -> list[Row]:
     """Its rows; `value` stays a text."""
-    found: list[Row] = table.to_pylist()
-    return found
+    return table.to_pylist()
 
 
 def value_of(row: Row) -> Mapping[str, Any]:
     """The object that its `value` says; empty for none."""
-    found: Mapping[str, Any] = json.loads(row["value"] or "{}")
-    return found
+    return json.loads(row["value"] or "{}")
 
 
 def op_of(row: Row) -> tuple[str, int, str]:
@@ -163,8 +160,7 @@ def is_one_of(column: pa.ChunkedArray, values: Sequence[Any]) -> pa.ChunkedArray
 
 def floats(column: pa.ChunkedArray, missing: float = math.nan) -> Floats:
     """The column's numbers."""
-    found: Floats = pc.fill_null(pc.cast(column, pa.float64()), missing).to_numpy()
-    return found
+    return pc.fill_null(pc.cast(column, pa.float64()), missing).to_numpy()
 
 
 def began_ms(table: pa.Table) -> Floats:

@@ -87,8 +87,7 @@ def _met_a_stall(rows: pa.Table, world: World) -> Flags:
             if fault.source == node:
                 met |= of_node & (ended > fault.start_ms - late_ms) & (began < fault.end_ms + late_ms)
     unanswered = pc.and_(pc.is_null(rows["code"]), is_one_of(rows["type"], ("fail", "info")))
-    found: Flags = met & unanswered.to_numpy()
-    return found
+    return met & unanswered.to_numpy()
 
 
 _COLUMNS = ("type", "broker_name", "queue_id", "address", "code", "duration_ms")
@@ -108,5 +107,4 @@ def _are_good(rows: pa.Table, world: World) -> Flags:
             for start_ms, end_ms in stretches:
                 alone |= of_broker & (ended > start_ms) & (began < end_ms)
     is_ok = pc.equal(rows["type"], "ok").to_numpy()
-    found: Flags = is_ok | (~is_send & answered) | (stored & alone)
-    return found
+    return is_ok | (~is_send & answered) | (stored & alone)

@@ -108,8 +108,7 @@ def _begun(part: Part, world: World) -> Iterator[Begun]:
 
 
 def _edge(between: Floats, at_ms: Floats) -> Floats:
-    found: Floats = between[np.maximum(np.searchsorted(between, at_ms, "right") - 1, 0)]
-    return found
+    return between[np.maximum(np.searchsorted(between, at_ms, "right") - 1, 0)]
 
 
 def _counted(columns: Mapping[str, Any]) -> list[tuple[Any, ...]]:

@@ -75,7 +75,7 @@ def read_there(shares: BrokerShares, world: World, control: Control) -> Iterator
         return
     routes, dues = _Routes(control, world), dues_of(control, world)
     suggested = {
-        (row.node, row.broker_name): world.owners.get(row.address or "", "")
+        (row.node, row.broker_name): world.owners.get(row.address, "")
         for row in control.rows("pull_suggested")
         if row.decoded != int(MASTER_ID)
     }
@@ -127,10 +127,10 @@ class _Routes:
         for row in rows:
             if row.incarnation != rows[-1].incarnation:
                 continue
-            addresses = ((row.decoded or {}).get("brokers") or {}).get(broker_name)
-            held.pop(row.topic or "", None)
+            addresses = (row.said.get("brokers") or {}).get(broker_name)
+            held.pop(row.topic, None)
             if addresses:
-                held[row.topic or ""] = addresses.get(MASTER_ID, "") not in ("", *self._slaves.get(slave, ()))
+                held[row.topic] = addresses.get(MASTER_ID, "") not in ("", *self._slaves.get(slave, ()))
             if not held or not all(held.values()):
                 since_ms = math.inf
             elif since_ms == math.inf:

@@ -28,7 +28,7 @@ from ...oracle.time_outs import REBALANCE
 from ...oracle.windows import Window
 from ...oracle.world import World
 from ..check import Facts, largest
-from .control import Control, decoded
+from .control import Control
 
 
 class Use(NamedTuple):
@@ -101,7 +101,7 @@ def _gone(control: Control, life: Life) -> Iterator[tuple[str, frozenset[str], f
     gone: dict[str, float] = {}
     for row in control.by_process("route_changed").get(life.process, ()):
         before: frozenset[str] = frozenset().union(*named.values())
-        topic, brokers = row.topic or "", (decoded(row.value) or {}).get("brokers") or {}
+        topic, brokers = row.topic, row.said.get("brokers") or {}
         named[topic] = frozenset(address for ids in brokers.values() for address in ids.values())
         now: frozenset[str] = frozenset().union(*named.values())
         gone.update(dict.fromkeys(before - now, row.time_ms))
@@ -115,7 +115,7 @@ def _gone(control: Control, life: Life) -> Iterator[tuple[str, frozenset[str], f
 def _rebalanced(control: Control, consumer: str) -> Mapping[str, Sequence[tuple[float, float]]]:
     """Topic to the runs of doRebalance that knew its queues and members: when each began and ended."""
     rounds = (row for row in control.rows("scheduled_task") if row.node == consumer and row.f == REBALANCE)
-    shared = ((row, topic) for row in rounds for topic in (row.decoded or {}).get("shared") or ())
+    shared = ((row, topic) for row in rounds for topic in row.said.get("shared") or ())
     return grouped((topic, (row.began_ms, row.time_ms)) for row, topic in shared)
 
 

@@ -37,7 +37,7 @@ def claims_of(control: Control, world: World) -> Mapping[AtNameServer, list[Clai
     open_: dict[AtNameServer, dict[str, Claim]] = defaultdict(dict)
     members, by_hand = members_of(world), told_by_hand(world)
     for row in control.rows("registration", "broker_dropped"):
-        name, address = row.broker_name or "", row.address or ""
+        name, address = row.broker_name, row.address
         if name not in members or row.time_ms >= world.end_ms or by_hand.may_name(name, str(row.broker_id), address):
             continue
         key = row.node, row.incarnation, name

@@ -82,7 +82,7 @@ def dues_of(control: Control, world: World) -> Dues:
 
 @once
 def commit_rules(control: Control, world: World) -> CommitRules:
-    deleted = {(row.topic or "", row.node) for row in control.rows("topic") if not exists(row.value)}
+    deleted = {(row.topic, row.node) for row in control.rows("topic") if not exists(row.value)}
     ended = {row.source for row in control.rows("not_done")}
     stops = (row for row in control.rows("stopped") if world.is_ours(row.node) and row.node not in ended)
     return CommitRules(dues_of(control, world), deleted, {row.process for row in stops})

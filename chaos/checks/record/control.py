@@ -33,13 +33,13 @@ class Row(NamedTuple):
     type: str | None = None
     f: str | None = None
     op_id: str | None = None
-    topic: str | None = None
-    broker_name: str | None = None
+    topic: str = ""
+    broker_name: str = ""
     broker_id: int | None = None
-    address: str | None = None
-    name_server: str | None = None
-    queue_id: int | None = None
-    offset: int | None = None
+    address: str = ""
+    name_server: str = ""
+    queue_id: int = 0
+    offset: int = 0
     msg_key: str | None = None
     code: int | None = None
     attempt: int | None = None
@@ -68,6 +68,11 @@ class Row(NamedTuple):
     def decoded(self) -> Any:
         """The object that `value` is the text of."""
         return decoded(self.value)
+
+    @property
+    def said(self) -> Mapping[str, Any]:
+        """The same of a mapping; empty without any."""
+        return self.decoded or {}
 
 
 @lru_cache(maxsize=4096)
@@ -116,7 +121,9 @@ class Control:
         lateness = Lateness.of_columns(measured["node"].to_pylist(), since_ms, until_ms, lag_ms)
         others = table.filter(pc.invert(is_lag))
         # Column by column: an object a row of 29 fields, most of them empty, would take three times as long.
-        rows = map(Row._make, zip(*(_values(others[name]) for name in Row._fields), strict=True))
+        rows = map(
+            Row._make, zip(*(_values(others[name], Row._field_defaults.get(name)) for name in Row._fields), strict=True)
+        )
         found = grouped((row.event, row) for row in rows)
         return cls({event: sorted(rows, key=order) for event, rows in found.items()}, lateness)
 
@@ -144,7 +151,7 @@ def told_by(
     """The control rows as columns: what the checks see, and the World that they tell of. `lost`: rows that say what is
     not there. `last_ms`: when the last row was."""
     control = Control.of_table(table)
-    environment = [row._asdict() for row in control.rows(*ENVIRONMENT_EVENTS)]
+    environment = table.filter(pc.is_in(table["event"], value_set=pa.array(sorted(ENVIRONMENT_EVENTS)))).to_pylist()
     lags = table.filter(pc.equal(table["event"], "timer_lag"))
     paused = sorted({str(row.source) for row in control.rows("fault") if row.injection == Pause.injection})
     world = World.of_rows([*environment, *lost, *_telling(lags, paused)], last_ms=last_ms)
@@ -163,10 +170,11 @@ def _telling(lags: pa.Table, paused: Sequence[str]) -> Iterator[dict[str, Any]]:
             yield {"event": "timer_lag", **{name.removesuffix("_last"): value for name, value in row.items()}}
 
 
-def _values(column: pa.ChunkedArray) -> Sequence[Any]:
-    """The column as Python's values; equal texts are one."""
+def _values(column: pa.ChunkedArray, missing: Any) -> Sequence[Any]:
+    """The column as Python's values; equal texts are one, and `missing` is in place of one that is not there."""
     if column.null_count == len(column):
-        return [None] * len(column)
+        return [missing] * len(column)
+    column = column if missing is None else pc.fill_null(column, missing)
     if not pa.types.is_string(column.type):
         found: list[Any] = column.to_pylist()
         return found

@@ -117,12 +117,12 @@ class Received:
     def _request(self, row: Row, said: dict[tuple[object, ...], Any]) -> Request:
         ended = "ended" if row.f == "peer" else "closed"
         f = {"channel_ended": ended, "broker_dropped": "dropped", "scheduled_task": "scanned"}.get(row.event, row.f)
-        value, broker = row.decoded or {}, (row.broker_name, row.broker_id, row.address)
+        value, broker = row.said, (row.broker_name, row.broker_id, row.address)
         if f == REGISTERED:
             value = said[broker] = value.get("registers", said.get(broker, {}))
             f, value = ("", {}) if value is None else (f, value)  # nobody can read it
-        who = row.broker_name or "", MASTER_ID if row.broker_id is None else row.broker_id, row.address or ""
-        return Request(row.time_ms, f or "", row.op_id or "", row.topic or "", *who, value, value.get("reason") or "")
+        who = row.broker_name, MASTER_ID if row.broker_id is None else row.broker_id, row.address
+        return Request(row.time_ms, f or "", row.op_id or "", row.topic, *who, value, value.get("reason") or "")
 
     def after(self, life: Life, broker: str, at_ms: float) -> str:
         """Which fault of the broker, or of its way, began last before that; "" for none."""

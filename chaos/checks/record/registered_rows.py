@@ -94,7 +94,7 @@ class RegisteredRows:
 
     def due(self, name_server: str, topic: str, broker: str, from_ms: float, to_ms: float) -> frozenset[QueueRow]:
         """The rows that the NameServer may hold at some moment of [from_ms, to_ms]."""
-        held, apart_ms = self.held(name_server, topic, broker), self._world.timers.clocks_ms or 0.0
+        held, apart_ms = self.held(name_server, topic, broker), self._world.timers.clocks_ms
         from_ms, to_ms = from_ms - apart_ms, to_ms + apart_ms
         return frozenset(h.row for h in held if h.row is not None and h.from_ms <= to_ms and h.to_ms >= from_ms)
 
@@ -123,7 +123,7 @@ def _settings(control: Control) -> Mapping[str, Mapping[str, Sequence[_Setting]]
     found: dict[str, dict[str, list[_Setting]]] = defaultdict(lambda: defaultdict(list))
     last: dict[tuple[str, int], float] = {}
     for row in control.rows("topic"):
-        settings = found[row.node][row.topic or ""]
+        settings = found[row.node][row.topic]
         is_as = row_of(row.decoded)
         # A row of a topic that is gone does not say its version: it is the next one.
         version = last.get(row.process, row.time_ms) + 1 if is_as is None else _version(row, row.time_ms)
@@ -144,7 +144,7 @@ def _sent(control: Control, world: World) -> Mapping[tuple[str, str], Sequence[S
         return Sent(row.began_ms, row.time_ms, row.type == "ok", version, int(said.get("id") or 0), is_single)
 
     rows = control.rows("register")
-    found = grouped(((row.node, names.get(row.name_server, row.name_server or "")), sent(row)) for row in rows)
+    found = grouped(((row.node, names.get(row.name_server, row.name_server)), sent(row)) for row in rows)
     return {pair: sorted(of) for pair, of in found.items()}
 
 

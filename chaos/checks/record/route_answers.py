@@ -53,7 +53,7 @@ def route_answers(control: Control, world: World) -> Iterator[RouteAnswer]:
                 asker=row.node,
                 incarnation=row.incarnation,
                 name_server=names[row.name_server],
-                topic=row.topic or "",
+                topic=row.topic,
                 from_ms=row.began_ms - _ROUNDING_MS,
                 to_ms=row.time_ms + _ROUNDING_MS,
                 code=row.code,

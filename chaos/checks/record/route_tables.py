@@ -55,9 +55,9 @@ class RouteTables:
         self._world = world
         rows = [row._replace(value=None) if row.value == "null" else row for row in control.rows("route")]
         said = (*rows, *control.rows("topic"))
-        self.topics = tuple(sorted({row.topic for row in said if exists(row.value) and row.topic is not None}))
+        self.topics = tuple(sorted({row.topic for row in said if exists(row.value) and row.topic}))
         """Every topic that any NameServer held at any time, or that any broker had: it may be missing everywhere."""
-        self._changes = grouped(((row.process, row.topic or ""), (row.time_ms, row.value)) for row in rows)
+        self._changes = grouped(((row.process, row.topic), (row.time_ms, row.value)) for row in rows)
         self.stretches: dict[Process, dict[str, list[RouteStretch]]] = {}
         """NameServer process → topic → its stretches in order of time. A process that ended holds nothing after it."""
         for life in world.lives_of_kind("name_server"):
@@ -69,12 +69,10 @@ class RouteTables:
         self.perms_set: dict[Process, dict[str, float]] = defaultdict(dict)
         """NameServer process → broker → when somebody first had its write permission wiped, or added, there."""
         for row in control.rows("write_perm"):
-            self.perms_set[row.process].setdefault(row.broker_name or "", row.time_ms)
+            self.perms_set[row.process].setdefault(row.broker_name, row.time_ms)
         started = {life.process: life.start_ms for life in reversed(world.lives)}
         self.topic_changes = tuple(
-            TopicChange(
-                row.node, row.incarnation, row.topic or "", row.time_ms, started[row.process], exists(row.value)
-            )
+            TopicChange(row.node, row.incarnation, row.topic, row.time_ms, started[row.process], exists(row.value))
             for row in control.rows("topic")
             if row.process in started
         )
@@ -83,7 +81,7 @@ class RouteTables:
     def held(self, process: Process, topic: str, from_ms: float, to_ms: float) -> Iterator[str | None]:
         """Every route of the topic that the table had in [from_ms, to_ms], for a moment of no length, too: a NameServer
         that was stopped reads all that waits for it at once; or by as much earlier or later as clocks are apart."""
-        changes, apart_ms = self._changes.get((process, topic), ()), self._world.timers.clocks_ms or 0.0
+        changes, apart_ms = self._changes.get((process, topic), ()), self._world.timers.clocks_ms
         from_ms, to_ms = from_ms - apart_ms, to_ms + apart_ms
         first, last = bisect_left(changes, from_ms, key=itemgetter(0)), bisect_right(changes, to_ms, key=itemgetter(0))
         yield changes[first - 1][1] if first else None

@@ -77,6 +77,6 @@ def _silent(control: Control, world: World) -> frozenset[str]:
         for row in control.rows("name_server_call")
         if row.code is None and any(s.start_ms <= row.began_ms and row.time_ms <= s.end_ms for s in still)
     )
-    tried = ((row.decoded or {}).get("tried") or [{"name_server": row.name_server}] for row in failed)
+    tried = (row.said.get("tried") or [{"name_server": row.name_server}] for row in failed)
     asked = {str(one.get("name_server")) for each in tried for one in each if one.get("outcome") != "answered"}
     return frozenset(world.owners[address] for address in asked if address in world.owners)

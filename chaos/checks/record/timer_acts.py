@@ -88,6 +88,11 @@ class Process(Stops):
         if life.end_ms >= world.end_ms and measured is not None and len(measured.until):
             self.end_ms = min(self.end_ms, float(measured.until[-1]))  # a history that grows has no more of it yet
 
+    @property
+    def near_ms(self) -> float:
+        """How far apart two nodes' rows of one thing may be."""
+        return self.timers.delivery_ms + self.timers.clocks_ms
+
     def rows(self, event: str) -> Sequence[Run]:
         """Those that this process wrote."""
         return by_process(self.control, event).get(self.process, ())
@@ -98,7 +103,7 @@ class Process(Stops):
 
     def within(self, at_ms: Sequence[float], from_ms: float, to_ms: float) -> bool:
         """Whether one of these times, ascending, is in that time, by the clock of another host, too."""
-        index = bisect_left(at_ms, from_ms - 1.0 - (self.timers.clocks_ms or 0.0))
+        index = bisect_left(at_ms, from_ms - 1.0 - self.timers.clocks_ms)
         return index < len(at_ms) and at_ms[index] <= to_ms
 
     @cached_property
@@ -133,7 +138,7 @@ class Process(Stops):
         since: dict[str, float] = {}
         routes: dict[str, _Brokers] = {}
         for run in self.rows("route_changed"):
-            taken = routes[run.row.topic or ""] = run.value.get("brokers") or {}
+            taken = routes[run.row.topic] = run.value.get("brokers") or {}
             if last is not None:
                 last |= taken
             now = addresses(routes.values())
@@ -151,7 +156,7 @@ class Process(Stops):
     def queues(self) -> set[tuple[str, str, int]]:
         """Broker, topic and id of every queue that the process ever held."""
         taken = (run.row for run in self.rows("queue_taken"))
-        return {(row.broker_name or "", row.topic or "", row.queue_id or 0) for row in taken}
+        return {(row.broker_name, row.topic, row.queue_id) for row in taken}
 
     @cached_property
     def calls_of_a_round(self) -> int:

@@ -168,7 +168,7 @@ class Routes:
 
     def __init__(self, control: Control) -> None:
         rows = control.rows("route_changed")
-        self._of = grouped(((*row.process, row.topic or ""), (row.time_ms, row.decoded)) for row in rows)
+        self._of = grouped(((*row.process, row.topic), (row.time_ms, row.decoded)) for row in rows)
 
     def at(self, node: str, incarnation: int, topic: str, at_ms: float) -> Mapping[str, Any]:
         """The route that it had then; empty for none."""

@@ -111,14 +111,12 @@ class Isolated:
         self._of: dict[tuple[str, int], list[tuple[float, str, float]]] = defaultdict(list)
         for row in control.rows("broker_isolated", "route_changed"):
             if row.event == "route_changed" and not self._longest_counts:  # 4.9 forgets what has no queue to write to
-                gone = {broker for _, broker, _ in self._of.get(row.process, ())} - {
-                    *(row.decoded or {}).get("queues", ())
-                }
+                gone = {broker for _, broker, _ in self._of.get(row.process, ())} - {*row.said.get("queues", ())}
                 self._of[row.process] += [(row.time_ms, broker, row.time_ms) for broker in gone]
             elif row.f == "isolated" and avoids(world, row.node):
-                failed = bool((row.decoded or {}).get("failed"))
+                failed = bool(row.said.get("failed"))
                 for_ms = isolation_ms(world, row.node, row.duration_ms or 0.0, failed=failed)
-                self._of[row.process].append((row.time_ms, row.broker_name or "", row.time_ms + for_ms))
+                self._of[row.process].append((row.time_ms, row.broker_name, row.time_ms + for_ms))
 
     def until_ms(self, node: str, incarnation: int, by_ms: float) -> dict[str, float]:
         """Each broker that the process had isolated by then, and until when."""

@@ -22,7 +22,7 @@ from ...oracle.intervals import grouped
 from ...oracle.name_server import is_stopping, may_refuse, must_refuse
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Group, Needs, Section
+from ..check import Group, Needs, Section, check
 from ..findings import Rule, finding, verdict_of
 from ..record.control import Control, decoded
 from ..record.known_brokers import due_words, is_misplaced, known_brokers, words
@@ -31,13 +31,19 @@ from ..record.registered_rows import QueueRow, registered_rows, row_of
 from ..record.route_answers import RouteAnswer, route_answers
 from ..record.route_tables import route_tables
 
-NAME = "answers_are_true"
 _RULE = Rule(
     "a look-up is answered with the topic's route, or with code 17", "the route that the NameServer holds then"
 )
 _RIGHT = ("", "")
 
 
+@check(
+    says="each answer to a look-up is what the NameServer's own table had during the call: a route, or none (code 17)",
+    group=Group.ROUTES,
+    section=Section.ROUTES,
+    needs=(Needs.WIRE,),
+    tells=lambda measured: f"{measured.get('wrong', 0):,} of {measured.get('answers', 0):,} answers were wrong",
+)
 def judge(control: Control, world: World) -> Verdict:
     """Examined: look-ups that were answered. Violations: answers that were right at no moment of their call."""
     judged = _Judged(control, world)
@@ -46,7 +52,7 @@ def judge(control: Control, world: World) -> Verdict:
     findings = [_finding(*key, answers) for key, answers in of.items()]
     measured = {"answers": sum(f.examined for f in findings), "wrong": sum(f.wrong for f in findings)}
     nothing = "no look-up was answered, or no client recorded answers"
-    verdict = verdict_of(NAME, findings, measured=measured, nothing=nothing, noun="answers were wrong")
+    verdict = verdict_of(findings, measured=measured, nothing=nothing, noun="answers were wrong")
     if not findings:
         return verdict
     why = ""
@@ -54,17 +60,6 @@ def judge(control: Control, world: World) -> Verdict:
         first = min((f for f in findings if f.wrong), key=lambda f: f.from_ms)
         why = f"{verdict.violations} of {verdict.examined} answers were wrong; {_told(first, world)}"
     return replace(verdict, measured=measured, why=why)  # an answer is right or wrong: nothing of it is timed
-
-
-CHECK = Check(
-    name=NAME,
-    says="each answer to a look-up is what the NameServer's own table had during the call: a route, or none (code 17)",
-    group=Group.ROUTES,
-    section=Section.ROUTES,
-    needs=(Needs.WIRE,),
-    judge=judge,
-    tells=lambda measured: f"{measured.get('wrong', 0):,} of {measured.get('answers', 0):,} answers were wrong",
-)
 
 
 class _Judged:

@@ -66,7 +66,7 @@ def _told(world: World, client: str, one: Settled) -> Settled | None:
 
 
 def _routes(control: Control, event: str) -> _Routes:
-    return grouped(((*row.process, row.topic or ""), row) for row in control.rows(event))
+    return grouped(((*row.process, row.topic), row) for row in control.rows(event))
 
 
 def _finding(

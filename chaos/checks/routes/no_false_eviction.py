@@ -18,13 +18,12 @@ from ...oracle.recorded import Life
 from ...oracle.roles import member_at
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Group, Needs, Section
+from ..check import Group, Needs, Section, check
 from ..findings import Rule, at_no_time, finding, rounded, verdict_of
 from ..record.control import Control, Row
 from ..record.lateness import may_time_out, patience_ms
 from ..record.received import Machine, received
 
-NAME = "no_false_eviction"
 _SHOWN = 60
 _ROW = "a broker that registered stays until its channel ends, or it was silent for long enough"
 _SOON_ROW = "a NameServer drops a broker for silence"
@@ -44,6 +43,13 @@ class _Drop(NamedTuple):
     """When the NameServer took its next registration; None: it never did."""
 
 
+@check(
+    says="no NameServer drops a broker before the broker's channel ended or the broker was silent for long enough",
+    group=Group.ROUTES,
+    section=Section.ROUTES,
+    needs=(Needs.TABLES, Needs.BROKERS),
+    tells=lambda measured: f"{measured.get('of_live_brokers', 0)} drops of live brokers{_silence(measured)}",
+)
 def judge(control: Control, world: World) -> Verdict:
     """Examined: stretches in which a broker had to stay, and drops for silence. Violations: drops."""
     told, findings, every = _told_of(control, world), list[Finding](), list[_Drop]()
@@ -72,23 +78,11 @@ def judge(control: Control, world: World) -> Verdict:
     if shown:
         measured["dropped"] = sorted(shown, key=lambda one: (one["at_ms"], one["name_server"]))[:_SHOWN]
     return verdict_of(
-        NAME,
         findings,
         measured=measured,
         nothing="no NameServer accepted a registration that it had to keep",
         noun="drops came before the broker's channel had ended, or before the broker was silent for long enough",
     )
-
-
-CHECK = Check(
-    name=NAME,
-    says="no NameServer drops a broker before the broker's channel ended or the broker was silent for long enough",
-    group=Group.ROUTES,
-    section=Section.ROUTES,
-    needs=(Needs.TABLES, Needs.BROKERS),
-    judge=judge,
-    tells=lambda measured: f"{measured.get('of_live_brokers', 0)} drops of live brokers{_silence(measured)}",
-)
 
 
 def _silence(measured: Mapping[str, Any]) -> str:
@@ -99,7 +93,7 @@ def _silence(measured: Mapping[str, Any]) -> str:
 def _told_of(control: Control, world: World) -> Mapping[tuple[str, int, str], Sequence[Row]]:
     """NameServer, its incarnation and broker → what the NameServer says of it: registrations taken, and drops."""
     rows = control.rows("registration", "broker_dropped")
-    named = ((row, member_at(world, row.broker_name or "", row.broker_id, row.address)) for row in rows)
+    named = ((row, member_at(world, row.broker_name, row.broker_id, row.address)) for row in rows)
     return grouped(
         ((*row.process, broker), row)
         for row, broker in named
@@ -120,7 +114,7 @@ def _drops(
             last_ms = row.time_ms
             found = [drop if drop.back_ms else drop._replace(back_ms=last_ms) for drop in found]
             continue
-        reason = str((row.decoded or {}).get("reason") or "")
+        reason = str(row.said.get("reason") or "")
         age_ms = None if last_ms is None else row.time_ms - last_ms
         if reason == "expired" and last_ms is not None:  # by its own wall clock
             heard_ms = (one.at_ms for one in machine.heard if last_ms < one.at_ms < row.time_ms)

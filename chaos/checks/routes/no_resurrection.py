@@ -14,13 +14,12 @@ from ...oracle.name_server import Silence
 from ...oracle.recorded import Life
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Group, Needs, Section
+from ..check import Group, Needs, Section, check
 from ..findings import at_no_time, finding, verdict_of
 from ..record.control import Control
 from ..record.received import Machine, received
 from ..record.route_tables import Presence, route_tables
 
-NAME = "no_resurrection"
 _ROW = "only a registration brings a dropped broker back"
 
 
@@ -34,6 +33,15 @@ class _Return(NamedTuple):
     dropped_ms: float
 
 
+@check(
+    says="no NameServer that had dropped a broker listed the broker again without a new registration",
+    group=Group.ROUTES,
+    section=Section.ROUTES,
+    is_of_the_whole=True,
+    despite_stalls=True,
+    needs=(Needs.TABLES, Needs.BROKERS),
+    tells=lambda measured: f"{measured.get('returns', 0)} dead brokers came back",
+)
 def judge(control: Control, world: World) -> Verdict:
     """Examined: (NameServer, topic) that dropped a broker while it was down. Violations: its returns."""
     findings = [
@@ -49,20 +57,7 @@ def judge(control: Control, world: World) -> Verdict:
     }
     nothing = "no NameServer dropped a dead or cut-off broker (as in broker-crash), so none could come back"
     noun = "brokers came back into a table without a registration"
-    return verdict_of(NAME, findings, measured=measured, nothing=nothing, noun=noun)
-
-
-CHECK = Check(
-    name=NAME,
-    says="no NameServer that had dropped a broker listed the broker again without a new registration",
-    group=Group.ROUTES,
-    section=Section.ROUTES,
-    is_of_the_whole=True,
-    despite_stalls=True,
-    needs=(Needs.TABLES, Needs.BROKERS),
-    judge=judge,
-    tells=lambda measured: f"{measured.get('returns', 0)} dead brokers came back",
-)
+    return verdict_of(findings, measured=measured, nothing=nothing, noun=noun)
 
 
 def _findings(

@@ -25,7 +25,7 @@ from ...oracle.slaves import again_ms
 from ...oracle.world import World
 from ...topology import broker_name
 from ...verdict import Finding, Verdict
-from ..check import Check, Group, Needs, Section
+from ..check import Group, Needs, Section, check
 from ..findings import Done, Rule, finding, lasting, of_done, rounded, verdict_of
 from ..record.claims import claims_of, together
 from ..record.control import Control, Row
@@ -33,12 +33,19 @@ from ..record.received import received
 from .elected_masters import NO_MASTER, NOT_TOLD, of_elections, of_tables
 from .promised import masters_stay
 
-NAME = "one_master"
 SLAVE_TOLD, SLAVE_COPIES = "answers a slave its master", "copies from its master"
 _TOLD_ROW = "registerBroker: a slave is answered with its master's address"
 _NO_ROUTES = ("two masters", NO_MASTER, NOT_TOLD, SLAVE_TOLD, SLAVE_COPIES)
 
 
+@check(
+    says="no broker name had two masters at once; a broker name that elects its master had a new master in time; "
+    "slaves copied their master's log",
+    group=Group.ROUTES,
+    section=Section.ROUTES,
+    needs=(Needs.TABLES,),
+    tells=lambda measured: _told(measured),
+)
 def judge(control: Control, world: World) -> Verdict:
     """Examined: names that masters claimed at each NameServer, and tables. Violations: two masters, or none."""
     findings = [*_of_claims(control, world), *of_tables(control, world), *of_elections(control, world)]
@@ -46,7 +53,6 @@ def judge(control: Control, world: World) -> Verdict:
         findings += of_done(about, SLAVE_TOLD, _TOLD_ROW, answers)
     findings += [*_copies(control, world), *masters_stay(control, world)]
     return verdict_of(
-        NAME,
         findings,
         measured={
             "claims": sum(f.examined for f in findings if f.kind == "two masters"),
@@ -59,18 +65,6 @@ def judge(control: Control, world: World) -> Verdict:
         nothing="no broker registered as master",
         noun="registrations, routes or answers showed two masters, none, or a wrong one",
     )
-
-
-CHECK = Check(
-    name=NAME,
-    says="no broker name had two masters at once; a broker name that elects its master had a new master in time; "
-    "slaves copied their master's log",
-    group=Group.ROUTES,
-    section=Section.ROUTES,
-    needs=(Needs.TABLES,),
-    judge=judge,
-    tells=lambda measured: _told(measured),
-)
 
 
 def _told(measured: Mapping[str, Any]) -> str:
@@ -123,7 +117,7 @@ def _answers(control: Control, world: World) -> Iterator[tuple[tuple[str, str], 
     rows = () if world.acts else control.rows("registration", "broker_dropped")
     said = grouped(((row.node, row.address), row) for row in rows)
     for row in control.rows("register"):
-        value, name_server = row.decoded or {}, world.owners.get(row.name_server or "", "")
+        value, name_server = row.said, world.owners.get(row.name_server, "")
         if "master" not in value:
             continue
         from_ms, to_ms = row.began_ms - apart_ms, row.time_ms + apart_ms
@@ -192,8 +186,8 @@ def _others_named(rows: Iterable[Row], until_ms: float) -> Iterator[tuple[str, S
         if row.event == "copies":
             if since is not None:
                 yield since[0], Stretch(since[1], row.time_ms)
-            copied, since = row.address or "", None
-        elif master := (row.decoded or {}).get("master"):
+            copied, since = row.address, None
+        elif master := row.said.get("master"):
             if master == copied or not copied:
                 since = None
             elif since is None:

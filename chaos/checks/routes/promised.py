@@ -120,7 +120,7 @@ def masters_stay(control: Control, world: World) -> Iterator[Finding]:
     held: dict[tuple[str, int, str], list[tuple[float, str]]] = defaultdict(list)
     members = members_of(world)
     for row in control.rows("route"):
-        for name, ids in ((row.decoded or {}).get("brokers") or {}).items():
+        for name, ids in (row.said.get("brokers") or {}).items():
             changes = members[name].elects or members[name].has_acting_master if name in members else False
             if MASTER_ID in ids and row.time_ms < world.end_ms and not changes and not _is_switched(world, name):
                 held[row.node, row.incarnation, name].append((row.time_ms, ids[MASTER_ID]))

@@ -17,14 +17,13 @@ from ...oracle.recorded import Life
 from ...oracle.roles import elects
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Group, Needs, Section
+from ..check import Group, Needs, Section, check
 from ..findings import Rule, at_no_time, counted, finding, verdict_of
 from ..record.control import Control
 from ..record.received import received
 from ..record.registered_rows import registered_rows
 from ..record.route_tables import RouteStretch, route_tables
 
-NAME = "registrations_are_kept"
 _HOLD_ROW = "an acknowledged broker stays until it unregisters, its channel ends, or it is silent for min(E, I, i)"
 _NEVER = "must not hold an unknown broker", "registerBroker: only a registration brings a broker into the table"
 _SILENT = "must not hold a silent broker", "scanNotActiveBroker, IdleStateHandler: a silent broker goes"
@@ -36,6 +35,13 @@ _LEFT = "must not hold an unregistered broker", "unregisterBroker: a broker goes
 _GONE = {"closed": _CLOSED, UNREGISTERED: _LEFT}
 
 
+@check(
+    says="a NameServer lists a broker until the broker unregisters, loses its channel, or is silent for too long",
+    group=Group.ROUTES,
+    section=Section.ROUTES,
+    needs=(Needs.TABLES, Needs.BROKERS, Needs.ACKNOWLEDGEMENTS),
+    tells=lambda m: f"{m.get('acknowledged', 0):,} acknowledged registrations, {m.get('silences', 0):,} silences",
+)
 def judge(control: Control, world: World) -> Verdict:
     """Examined: registrations that were taken in, and silences. Violations: where the broker was missing, or still
     there."""
@@ -48,7 +54,6 @@ def judge(control: Control, world: World) -> Verdict:
         holds += pair.holds()
         expiries += (f for f in map(pair.expiry_finding, machine.must_not()) if f.kind != _NEVER[0] or f.over_ms)
     return verdict_of(
-        NAME,
         [*holds, *expiries],
         measured={
             "acknowledged": sum(f.examined for f in holds),
@@ -57,17 +62,6 @@ def judge(control: Control, world: World) -> Verdict:
         nothing="no NameServer acknowledged a registration, or no broker recorded an acknowledgement",
         noun="acknowledged registrations or silences did not show in the NameServer's table",
     )
-
-
-CHECK = Check(
-    name=NAME,
-    says="a NameServer lists a broker until the broker unregisters, loses its channel, or is silent for too long",
-    group=Group.ROUTES,
-    section=Section.ROUTES,
-    needs=(Needs.TABLES, Needs.BROKERS, Needs.ACKNOWLEDGEMENTS),
-    judge=judge,
-    tells=lambda m: f"{m.get('acknowledged', 0):,} acknowledged registrations, {m.get('silences', 0):,} silences",
-)
 
 
 class _Pair:

@@ -13,7 +13,7 @@ from ...oracle.promises import Obligation, ObligationKind, obligations
 from ...oracle.windows import NEVER
 from ...oracle.world import World
 from ...verdict import Finding, Validity, Verdict
-from ..check import Check, Group, Needs, Section
+from ..check import Group, Needs, Section, check
 from ..findings import NEVER as FOREVER
 from ..findings import Rule, finding, rounded, verdict_of, wrongs
 from ..record.control import Control
@@ -23,17 +23,24 @@ from ..record.registered_rows import registered_rows
 from ..record.route_tables import RouteTables, route_tables
 from ..record.settling import Settling, Wrong
 
-NAME = "routes_are_true"
 UNCALLED = "must not hold a broker of another list"
 _SHOWN = 60
 
 
+@check(
+    says="each NameServer lists exactly the brokers that are alive and can reach it, and adds or drops brokers in time",
+    group=Group.ROUTES,
+    section=Section.ROUTES,
+    is_of_the_whole=True,
+    needs=(Needs.TABLES, Needs.BROKERS),
+    tells=lambda measured: _told(measured),
+)
 def judge(control: Control, world: World) -> Verdict:
     """Examined: (obligation, topic) pairs. Violations: those where a broker was missing, or was still there."""
     demanded = obligations(world)
     if not demanded:
         why = "no NameServer and broker ran together for longer than the time limit of their last change"
-        return Verdict.nothing_examined(NAME, why)
+        return Verdict.nothing_examined(why)
     tables, found = route_tables(control, world), received(control, world)
     demanded = [o for o in demanded if not (o.demand is ObligationKind.KEEP and _was_under_way(control, world, o))]
     demands = Demands(tables, world)
@@ -43,7 +50,6 @@ def judge(control: Control, world: World) -> Verdict:
     drops, returns = (_times(seen, demand) for demand in (ObligationKind.DROP, ObligationKind.RETURN))
     measured = {"drops": drops, "returns": returns, **wrongs(findings)}
     verdict = verdict_of(
-        NAME,
         findings,
         measured=measured,
         nothing="at no time did a topic have to be in a table",
@@ -52,18 +58,6 @@ def judge(control: Control, world: World) -> Verdict:
     if verdict.verdict is Validity.VALID and (still_open := open_at_the_end(tables, world)):
         return replace(verdict, verdict=Validity.UNKNOWN, why=still_open)
     return verdict
-
-
-CHECK = Check(
-    name=NAME,
-    says="each NameServer lists exactly the brokers that are alive and can reach it, and adds or drops brokers in time",
-    group=Group.ROUTES,
-    section=Section.ROUTES,
-    is_of_the_whole=True,
-    needs=(Needs.TABLES, Needs.BROKERS),
-    judge=judge,
-    tells=lambda measured: _told(measured),
-)
 
 
 def _told(measured: Mapping[str, Any]) -> str:

@@ -32,7 +32,7 @@ from ...oracle.slaves import SYNCHRONIZED_MS, offsets_copied
 from ...oracle.world import World
 from ...topology import broker_name, is_slave
 from ...verdict import Finding, Verdict
-from ..check import Check, Group, Needs, Section
+from ..check import Group, Needs, Section, check
 from ..findings import Done, at_no_time, finding, of_done, verdict_of
 from ..record.control import Control, Row
 from ..record.differences import (
@@ -52,7 +52,6 @@ from ..record.received import received
 from ..record.registered_rows import QueueRow, registered_rows, row_of
 from ..record.route_tables import Process, route_tables
 
-NAME = "routes_as_registered"
 _ROW = "a route shows what brokers registered"
 _KEPT_ROW = "TopicConfigManager: topics.json is written at each change"
 _VERSION_ROW = "TopicConfigManager: nextVersion at each change of a topic, and at no other time; topics.json keeps it"
@@ -64,6 +63,13 @@ _LAST_MS = 1000.0
 _OWN_ROW = "BrokerController.registerBrokerAll: a broker registers what it is, and all that it has"
 
 
+@check(
+    says="brokers register their own names, ids, addresses and topics; each route lists just what brokers registered",
+    group=Group.ROUTES,
+    section=Section.ROUTES,
+    needs=(Needs.TABLES, Needs.BROKERS, Needs.TOPICS),
+    tells=lambda measured: f"{measured.get('wrong', 0):,} of {measured.get('routes', 0):,} routes were wrong",
+)
 def judge(control: Control, world: World) -> Verdict:
     """Examined: routes that NameServers held, and what brokers registered. Violations: those that are not so."""
     findings: list[Finding] = []
@@ -82,23 +88,11 @@ def judge(control: Control, world: World) -> Verdict:
     findings += _versions(control, world)
     findings += _of_groups(control, world)
     return verdict_of(
-        NAME,
         findings,
         measured={"routes": sum(f.examined for f in findings), "wrong": sum(f.wrong for f in findings)},
         nothing="no NameServer had a route",
         noun="routes or registrations did not match what the brokers are and have",
     )
-
-
-CHECK = Check(
-    name=NAME,
-    says="brokers register their own names, ids, addresses and topics; each route lists just what brokers registered",
-    group=Group.ROUTES,
-    section=Section.ROUTES,
-    needs=(Needs.TABLES, Needs.BROKERS, Needs.TOPICS),
-    judge=judge,
-    tells=lambda measured: f"{measured.get('wrong', 0):,} of {measured.get('routes', 0):,} routes were wrong",
-)
 
 
 def _wrong(control: Control, world: World, life: Life) -> Iterator[Finding]:
@@ -148,10 +142,10 @@ def _answered(routes: RoutesRead, rows: Sequence[Row]) -> Iterator[tuple[tuple[s
     for asked, due in routes.answers:
         is_registration, from_ms, to_ms = asked.f == REGISTERED, asked.at_ms - 1.0, asked.at_ms + MOMENT_MS
         about = "registration" if is_registration else "write_perm", asked.name, asked.address
-        answered = (row for row in rows if (row.event, row.broker_name, row.address or "") == about)
+        answered = (row for row in rows if (row.event, row.broker_name, row.address) == about)
         # A NameServer that reads late answers several requests at once: no row says which one it answers.
         if near := [row for row in answered if from_ms <= row.time_ms <= to_ms]:
-            said = [row.decoded or {} for row in near]
+            said = [row.said for row in near]
             counted = [one.get("wiped", one.get("added")) for one in said]
             numbers = [row.code for row in near] if is_registration else counted
             kind = "refuses a single topic" if is_registration else "counts topics"
@@ -162,10 +156,10 @@ def _refused(world: World, life: Life, routes: RoutesRead, rows: Sequence[Row]) 
     """The brokers whose complete registrations it refused."""
     for row in rows:
         if row.event == "registration" and row.code and not may_refuse(world, [life], row.time_ms, row.time_ms):
-            read = routes.read.get((row.broker_name or "", row.address or ""), ())
+            read = routes.read.get((row.broker_name, row.address), ())
             at_once = [one for one in read if one.f == REGISTERED and abs(one.at_ms - row.time_ms) < MOMENT_MS]
             if at_once and all(one.is_taken for one in at_once):
-                yield row.broker_name or "", Done(row.time_ms, False)
+                yield row.broker_name, Done(row.time_ms, False)
 
 
 _NOTICES_ROW = "RouteInfoManager.notifyMinBrokerIdChanged: the brokers of a name are told of a new smallest id"
@@ -184,8 +178,8 @@ def _notices(control: Control, world: World, life: Life) -> Iterator[Finding]:
         return
     fields = "minBrokerId", "minBrokerAddr", "offlineBrokerAddr"
     rows = control.by_process("min_broker_id_told").get(life.process, ())
-    saying = ((row, [str((row.decoded or {}).get(field) or "") for field in fields]) for row in rows)
-    told = grouped((row.broker_name or "", (row.began_ms, (row.address or "", *said))) for row, said in saying)
+    saying = ((row, [str(row.said.get(field) or "") for field in fields]) for row in rows)
+    told = grouped((row.broker_name, (row.began_ms, (row.address, *said))) for row, said in saying)
     for name in {one.name for one in due} | told.keys():
         changes, here = [one for one in due if one.name == name], told.get(name, [])
         unasked = (at_ms for at_ms, _ in here if not any(abs(one.at_ms - at_ms) <= _TOLD_MS for one in changes))
@@ -206,7 +200,7 @@ def _compared(control: Control, world: World, life: Life, routes: RoutesRead) ->
     the broker's call. A process that reads late answers several at once."""
     apart_ms = world.timers.delivery_ms
     for row in control.rows("data_version"):
-        if row.type != "ok" or world.owners.get(row.name_server or "") != life.node:
+        if row.type != "ok" or world.owners.get(row.name_server) != life.node:
             continue
         from_ms, to_ms = row.began_ms - apart_ms, row.time_ms + apart_ms
         due = {
@@ -215,7 +209,7 @@ def _compared(control: Control, world: World, life: Life, routes: RoutesRead) ->
             if from_ms <= asked.at_ms <= to_ms and world.owners.get(asked.address) == row.node
         }
         if due and None not in due:
-            yield (row.node, "compares data versions"), Done(row.time_ms, (row.decoded or {})["changed"] in due)
+            yield (row.node, "compares data versions"), Done(row.time_ms, row.said["changed"] in due)
 
 
 # -- what brokers register
@@ -230,7 +224,7 @@ class _Registering:
         self._asked = {(UNREGISTERED, act.node, *act.identity) for act in world.acts if act.f == "unregister"}
         self._owners = {at: node.name for node in world.of_kind("broker", "slave") for at in node.addresses}
         answers = (row for row in control.rows("register") if row.type == "ok" and is_slave(row.node))
-        self._told = grouped((row.node, (row.time_ms, (row.decoded or {}).get("master"))) for row in answers)
+        self._told = grouped((row.node, (row.time_ms, row.said.get("master"))) for row in answers)
         """By slave, when which master it was told by an answer to its registration."""
 
     def _read(self) -> Iterator[tuple[str, tuple[str, Request, str]]]:
@@ -300,7 +294,7 @@ def _kept(control: Control, world: World) -> Iterator[Finding]:
     """Whether each process of a broker of ours began with all topics, and their queues and permissions, that the one
     before it had; where an operator changed brokerPermission, which is in all rows, only the queues count."""
     ours = {process: of for process, of in control.by_process("topic").items() if world.is_ours(process[0])}
-    had = {process: grouped((row.topic or "", row) for row in of) for process, of in ours.items()}
+    had = {process: grouped((row.topic, row) for row in of) for process, of in ours.items()}
     permits = {act.node for act in world.acts if act.broker_permission is not None}
     began: dict[tuple[str, int], float] = {}
     for row in control.rows("register"):
@@ -332,7 +326,7 @@ def _versions(control: Control, world: World) -> Iterator[Finding]:
     for row in control.rows("topic", "register"):
         if row.node not in masters:
             continue
-        version = (row.decoded or {}).get("version")
+        version = row.said.get("version")
         if row.event == "register" and version is not None:
             registered.setdefault(row.process, {})[row.began_ms] = version
         elif row.event == "topic" and version is not None:
@@ -361,7 +355,7 @@ def _versions(control: Control, world: World) -> Iterator[Finding]:
 def _of_groups(control: Control, world: World) -> Iterator[Finding]:
     """The topics that a broker of ours makes for consumer groups: retry, and dead letters."""
     asked = {act.topic for act in world.acts if act.f == "update_topic"}
-    made = (row for row in control.rows("topic") if row.decoded and (row.topic or "").startswith(_OF_GROUPS))
+    made = (row for row in control.rows("topic") if row.decoded and (row.topic).startswith(_OF_GROUPS))
     of = grouped((row.node, row) for row in made if world.is_ours(row.node) and row.topic not in asked)
     for broker, rows in of.items():
         wrong = [row for row in rows if _queues(row) != (1, 1)]
@@ -381,7 +375,7 @@ def _of_members(
     named: dict[tuple[str, str], Row] = {}
     for row in control.rows("client_heartbeat"):
         makes = row.node in masters and world.permits(row.node, node_of_client(row))
-        for topic in (row.decoded or {}).get("versions") or () if makes else ():
+        for topic in row.said.get("versions") or () if makes else ():
             if topic.startswith(RETRY_GROUP_TOPIC_PREFIX) and topic not in by_hand:
                 named.setdefault((row.node, topic), row)
     for (broker, topic), row in named.items():

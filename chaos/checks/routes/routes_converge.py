@@ -23,7 +23,7 @@ from ...oracle.windows import serves_window, topic_window
 from ...oracle.world import World
 from ...topology import broker_name, is_slave
 from ...verdict import Finding, Verdict
-from ..check import Check, Group, Needs, Section
+from ..check import Group, Needs, Section, check
 from ..findings import Rule, finding, rounded, verdict_of, wrongs
 from ..record.control import Control, once
 from ..record.differences import NOT_JUDGED, apart, route_at, the_wrong_one
@@ -31,37 +31,30 @@ from ..record.route_tables import RouteTables, exists, route_tables
 from ..record.settling import Due, Settling
 from .promised import tables_agree
 
-NAME = "routes_converge"
 
-
-def judge(control: Control, world: World) -> Verdict:
-    """Examined: (segment, class, topic). Violations: those that differed inside the judged stretch."""
-    found, tables = segments(world), route_tables(control, world)
-    promised = [*tables_agree(control, tables, world)]
-    if not found and not promised:
-        return Verdict.nothing_examined(NAME, "at no time could the same brokers reach two NameServers")
-    seen = [(segment, _look(control, world, segment, tables)) for segment in found]
-    findings = [_finding(control, world, segment, of, tables) for segment, of in seen]
-    return verdict_of(
-        NAME,
-        [*findings, *promised],
-        measured={"converged": _converged(seen), **wrongs(findings)},
-        nothing="each change was followed by another change before its time limit was over",
-        noun="topics differed between NameServers" + ("" if promised else " that the same brokers reach"),
-    )
-
-
-CHECK = Check(
-    name=NAME,
+@check(
     says="NameServers that the same brokers can reach have equal routes again within a time limit after each fault",
     group=Group.ROUTES,
     section=Section.ROUTES,
     is_of_the_whole=True,
     needs=(Needs.TABLES, Needs.BROKERS),
-    judge=judge,
     tells=lambda measured: _told(measured.get("converged") or (), measured.get("wrong", 0)),
     settles=lambda world: serves_window(world.timers).latest_ms,
 )
+def judge(control: Control, world: World) -> Verdict:
+    """Examined: (segment, class, topic). Violations: those that differed inside the judged stretch."""
+    found, tables = segments(world), route_tables(control, world)
+    promised = [*tables_agree(control, tables, world)]
+    if not found and not promised:
+        return Verdict.nothing_examined("at no time could the same brokers reach two NameServers")
+    seen = [(segment, _look(control, world, segment, tables)) for segment in found]
+    findings = [_finding(control, world, segment, of, tables) for segment, of in seen]
+    return verdict_of(
+        [*findings, *promised],
+        measured={"converged": _converged(seen), **wrongs(findings)},
+        nothing="each change was followed by another change before its time limit was over",
+        noun="topics differed between NameServers" + ("" if promised else " that the same brokers reach"),
+    )
 
 
 def _told(converged: Sequence[Mapping[str, Any]], wrong: int = 0) -> str:
@@ -107,7 +100,7 @@ def _unshared(control: Control, world: World) -> Mapping[str, Mapping[str, Seque
     if not all(node.is_ours for node in world.of_kind("broker", "slave")):
         return found
     rows = grouped(
-        ((row.node, row.topic or ""), (row.time_ms, exists(row.value)))
+        ((row.node, row.topic), (row.time_ms, exists(row.value)))
         for row in control.rows("topic")
         if not is_slave(row.node) or elects(world, row.node)
     )

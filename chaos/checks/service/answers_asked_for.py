@@ -9,11 +9,10 @@ from dataclasses import dataclass
 
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Found, Group, Needs, Section, foremost
+from ..check import Found, Group, Needs, Section, check, foremost
 from ..findings import Rule, finding, verdict_by_counts
 from ..plain.part import Gathering, Part, Reading, Row, Together, rows_in, value_of
 
-NAME = "answers_asked_for"
 _OPERATIONS = ("name_server_call", "send_attempt", "pull")
 _ALLOWED = {"bound_ms": None, "formula": "0 unasked", "tolerance_ms": 0, "row": "oneway requests have no answer"}
 
@@ -37,12 +36,20 @@ def answers(part: Part, world: World) -> Answers:
 ANSWERS = Reading(Together.ROW, (*_OPERATIONS, "unasked_answer"), ("type", "address", "value"), answers)
 
 
+@check(
+    says="no client received a response that no request had asked for, or two responses to one request",
+    group=Group.SERVICE,
+    section=Section.OPERATIONS,
+    accuses_object=("unasked",),
+    needs=(Needs.WIRE,),
+    readings=(ANSWERS,),
+    tells=lambda measured: f"{measured.get('unasked', 0):,} unsolicited responses",
+)
 def judge(history: Gathering, world: World) -> Verdict:
     """Examined: calls of clients that were answered. Violations: answers that no call had asked for."""
     answers = history.counted(ANSWERS, world)
     findings = answers.findings
     return verdict_by_counts(
-        NAME,
         examined=sum(answers.counts.values()),
         wrong=answers.counts["unasked"],
         nothing="no call was answered",
@@ -52,19 +59,6 @@ def judge(history: Gathering, world: World) -> Verdict:
         findings=findings,
         why=f"{answers.counts['unasked']} answers of {len(answers.peers)} peers were not asked for",
     )
-
-
-CHECK = Check(
-    name=NAME,
-    says="no client received a response that no request had asked for, or two responses to one request",
-    group=Group.SERVICE,
-    section=Section.OPERATIONS,
-    accuses_object=("unasked",),
-    needs=(Needs.WIRE,),
-    readings=(ANSWERS,),
-    judge=judge,
-    tells=lambda measured: f"{measured.get('unasked', 0):,} unsolicited responses",
-)
 
 
 def _finding(row: Row, world: World) -> Finding:

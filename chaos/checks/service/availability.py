@@ -24,7 +24,7 @@ from ...oracle.reach import first_harm_ms
 from ...oracle.recovery import LOOK_UP
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Group, Needs, Section
+from ..check import Group, Needs, Section, check
 from ..findings import Rule, at_no_time, finding, rounded, verdict_by_counts
 from ..plain.forbidden import FORBIDDEN, TO_A_MASTER, TO_ITS_QUEUES, Duty
 from ..plain.part import Gathering
@@ -33,7 +33,6 @@ from ..record.shortfalls import Shortfall, asks_first, is_explained, lateness_of
 from ..record.slots import OPERATIONS, TRY, Tally
 from ..record.tallies import Tallies
 
-NAME = "availability"
 _TAKEN = (TO_A_MASTER, TO_ITS_QUEUES)
 _BELOW = "below the scenario's availability_floor"
 _FLOOR_ROW = (
@@ -43,6 +42,20 @@ _FLOOR_ROW = (
 _ROW = "quiet from R + C + P + J + A + T after the end of a fault"
 
 
+@check(
+    says="every send, pull and route look-up succeeds unless a fault, or the recovery after it, explains the failure; "
+    "a broker refuses, with RocketMQ's code, pulls that a permission forbids, and requests for queues that a topic "
+    "lacks, but no send to a queue that the topic has; a master refuses no send with code 14, but each while its disk "
+    "is full; a SYNC_MASTER without a slave answers no send with code 12; with a slave it answers SEND_OK "
+    "only when the slave can have the message, and code 12 only after syncFlushTimeout",
+    group=Group.SERVICE,
+    section=Section.OPERATIONS,
+    is_of_the_whole=True,
+    needs=(Needs.MESSAGES,),
+    readings=(SLOTS, FORBIDDEN),
+    outside=True,
+    settles=settle_ms,
+)
 def judge(history: Gathering, world: World) -> Verdict:
     """Examined: operations where a floor holds. Violations: failures below it."""
     floor = world.run.get("availability_floor")
@@ -74,7 +87,6 @@ def judge(history: Gathering, world: World) -> Verdict:
     lag_ms = max((lag_ms for lag_ms in late_ms if lag_ms is not None), default=None)
     said = "nobody measured how late timers fired" if lag_ms is None else f"timers fired {lag_ms:.0f} ms late"
     return verdict_by_counts(
-        NAME,
         examined=examined,
         wrong=failed + done,
         unsure=unsure,
@@ -88,24 +100,6 @@ def judge(history: Gathering, world: World) -> Verdict:
             *forbidden,
         ],
     )
-
-
-CHECK = Check(
-    name=NAME,
-    says="every send, pull and route look-up succeeds unless a fault, or the recovery after it, explains the failure; "
-    "a broker refuses, with RocketMQ's code, pulls that a permission forbids, and requests for queues that a topic "
-    "lacks, but no send to a queue that the topic has; a master refuses no send with code 14, but each while its disk "
-    "is full; a SYNC_MASTER without a slave answers no send with code 12; with a slave it answers SEND_OK "
-    "only when the slave can have the message, and code 12 only after syncFlushTimeout",
-    group=Group.SERVICE,
-    section=Section.OPERATIONS,
-    is_of_the_whole=True,
-    needs=(Needs.MESSAGES,),
-    readings=(SLOTS, FORBIDDEN),
-    judge=judge,
-    outside=True,
-    settles=settle_ms,
-)
 
 
 def _forbidden(about: tuple[str, str, Duty], tally: Tally) -> Finding:

@@ -48,7 +48,7 @@ class BrokerTasks(Tasks):
     def _changes(self) -> dict[float, float]:
         found: dict[float, float] = {}
         for run in self.rows("topic"):
-            version = (run.row.decoded or {}).get("version")
+            version = run.value.get("version")
             if version is not None and row_of(run.row.decoded) is not None:
                 found.setdefault(run.ended_ms, float(version))
         return found
@@ -125,8 +125,8 @@ class BrokerTasks(Tasks):
     def _is_own(self, row: Row) -> bool:
         """Whether the registration may be this node's: nobody was making one by hand of the same address."""
         acts = (a for a in self.world.acts if a.f == "register" and (a.node, a.address) == (row.node, row.address))
-        is_by_hand = any(a.began_ms - self._near_ms <= row.time_ms <= a.ended_ms + self._near_ms for a in acts)
-        return self.world.owners.get(row.address or "") == self.life.node and not is_by_hand
+        is_by_hand = any(a.began_ms - self.near_ms <= row.time_ms <= a.ended_ms + self.near_ms for a in acts)
+        return self.world.owners.get(row.address) == self.life.node and not is_by_hand
 
     def _once(self, server: str, of: Sequence[Row], every: Sequence[Row]) -> Iterator[Done]:
         """Each is wrong behind which the NameServer has read more than the broker has begun. What is under way when a
@@ -135,23 +135,19 @@ class BrokerTasks(Tasks):
         for row in every:
             unsaid = sum(life.start_ms <= row.time_ms for life in lives)
             read = bisect_right(of, row.time_ms, key=lambda one: one.time_ms)
-            yield Done(row.time_ms, read <= bisect_right(begun, row.time_ms + self._near_ms) + unsaid)
+            yield Done(row.time_ms, read <= bisect_right(begun, row.time_ms + self.near_ms) + unsaid)
 
     def _begun(self, server: str) -> Sequence[float]:
         """When each registration of this node with the NameServer began, ascending, whichever process made it."""
         of_node = (row for row in self.control.rows("register") if row.node == self.life.node)
-        return sorted(row.began_ms for row in of_node if self.world.owners.get(row.name_server or "") == server)
-
-    @property
-    def _near_ms(self) -> float:
-        return self.timers.delivery_ms + (self.timers.clocks_ms or 0.0)
+        return sorted(row.began_ms for row in of_node if self.world.owners.get(row.name_server) == server)
 
     def _after_time_outs(self, server: str, every: Sequence[Row]) -> Iterator[Done]:
         """Of each channel that was open when a call began that timed out: each read since. What was under way as the
         channel closed is still read, so only more reads than that are wrong."""
         closes = self.world.setting(self.life.node, "clientCloseSocketIfTimeout")
-        waits = [run for run in self.rows("timed_out") if self.world.owners.get(run.row.address or "") == server]
-        begun, near_ms = self._begun(server), self._near_ms
+        waits = [run for run in self.rows("timed_out") if self.world.owners.get(run.row.address) == server]
+        begun, near_ms = self._begun(server), self.near_ms
         for read in grouped((row.op_id, row.time_ms) for row in every).values() if closes else ():
             closed_ms = next((run.ended_ms for run in waits if run.began_ms > read[0] + near_ms), math.inf)
             last_ms = read[bisect_right(read, closed_ms + near_ms) - 1]
@@ -168,7 +164,7 @@ class BrokerTasks(Tasks):
         }
         failed = [call.ended_ms for call in self.calls if call.row.type != "ok"]
         for one, other in pairwise(every):
-            from_ms, to_ms = one.time_ms - self.timers.B_ms, other.time_ms + self._near_ms
+            from_ms, to_ms = one.time_ms - self.timers.B_ms, other.time_ms + self.near_ms
             is_new = one.op_id != other.op_id and ended.get(one.op_id, math.inf) > to_ms
             has_reason = self.within(failed, from_ms, to_ms) or self.troubles.among([server], from_ms, to_ms)
             yield Done(other.time_ms, not is_new or bool(has_reason))
@@ -176,7 +172,7 @@ class BrokerTasks(Tasks):
     def _beats(self) -> Iterator[Finding]:
         """Of each NameServer that recorded what it read: whether each round of light heartbeats (904) reached it."""
         beats = (row for row in self.control.rows("request_read") if row.f == _BEAT)
-        own = (row for row in beats if self.world.owners.get(row.address or "") == self.life.node)
+        own = (row for row in beats if self.world.owners.get(row.address) == self.life.node)
         read, rounds = grouped((row.node, row.time_ms) for row in own), self.runs_of(LIGHT_HEARTBEAT)
         for server in self.name_servers if read and rounds else ():
             span, done = (rounds[0].began_ms, rounds[-1].ended_ms), self._beaten(server, rounds, read.get(server, ()))
@@ -184,7 +180,7 @@ class BrokerTasks(Tasks):
 
     def _beaten(self, server: str, rounds: Sequence[Run], read: Sequence[float]) -> Iterator[Done]:
         for run in rounds:
-            times = run.began_ms - self._near_ms, run.ended_ms + self._near_ms
+            times = run.began_ms - self.near_ms, run.ended_ms + self.near_ms
             is_hit = self.held(*times) or self.troubles.among([server], times[0] - self.timers.R_ms, times[1])
             if times[1] <= self.end_ms and self._has(server, *times) and not is_hit:
                 yield Done(run.began_ms, self.within(read, *times))
@@ -201,7 +197,7 @@ class BrokerTasks(Tasks):
         asked = {r.node for r in said if r.f == "UNREGISTER_BROKER" and self.end_ms <= r.time_ms <= self.life.end_ms}
         for row in said:
             if row.event == "broker_dropped":
-                yield row, "unregistered" if row.node in asked else str((row.decoded or {}).get("reason"))
+                yield row, "unregistered" if row.node in asked else str(row.said.get("reason"))
 
     def _registration(self, call: Run) -> Act:
         return self.length(call, self.call_ms(1) + self.timers.delivery_ms, "B")

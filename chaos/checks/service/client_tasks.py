@@ -58,7 +58,7 @@ class ClientTasks(Tasks):
         # A queue whose offset was not answered is left undone, whatever the round says of itself.
         undone = [run.began_ms for run in self.rows("timed_out") if run.row.f == RequestCode.QUERY_CONSUMER_OFFSET.name]
         for before, run in pairwise(rounds):
-            woken = (run.row.decoded or {}).get("woken", False)
+            woken = run.value.get("woken", False)
             wait_ms, symbol = self.timers.Qr_ms, "Qr"
             is_undone = self.within(undone, before.began_ms, before.ended_ms)
             if self.timers.profile is Profile.V5_X and (is_undone or not before.value.get("balanced", True)):
@@ -115,7 +115,7 @@ class ClientTasks(Tasks):
     def _look_ups(self) -> Iterator[Act]:
         """Each look-up: its answer by A, or a connect by C for each NameServer that it met; and its turn before."""
         for number, call in enumerate(self.calls):
-            tried = len((call.row.decoded or {}).get("tried") or ())
+            tried = len(call.value.get("tried") or ())
             wait = look_up(self.world, self.life.node, tried)
             bound_ms = wait.ms + self.timers.delivery_ms
             beside = self.calls[max(0, number - 20) : number + 20]
@@ -136,7 +136,7 @@ class ClientTasks(Tasks):
         call = next(asked, None)
         for run in polls:
             while call is not None and call.ended_ms <= run.began_ms - self.timers.at_once_ms:
-                has |= {call.row.topic or ""} - {TBW102}
+                has |= {call.row.topic} - {TBW102}
                 call = next(asked, None)
             calls = self.calls_in(run.began_ms, run.ended_ms)
             cut_short = any(one.row.code is None for one in calls) or self.held(run.began_ms, run.ended_ms)

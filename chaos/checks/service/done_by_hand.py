@@ -23,7 +23,7 @@ from ...oracle.roles import elects
 from ...oracle.slaves import SYNCHRONIZED_MS, slaves_of
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Group, Needs, Section
+from ..check import Group, Needs, Section, check
 from ..findings import at_no_time, finding, verdict_of
 from ..record.control import Control
 from ..record.differences import MISSING, by_hand, differences
@@ -32,7 +32,6 @@ from ..record.registered_rows import row_of
 from ..record.route_tables import route_tables
 from ..routes.promised import wipes_last
 
-NAME = "done_by_hand"
 RW, _PERMISSION = PERM_READ | PERM_WRITE, "brokerPermission"
 _ROW = "an operator's change is in the table at once, until the next registration or command"
 _KINDS = {
@@ -44,6 +43,13 @@ _KINDS = {
 }
 
 
+@check(
+    says="an operator's change of a registration, permission or topic works at once and lasts until the next change",
+    group=Group.BY_HAND,
+    section=Section.ROUTES,
+    needs=(Needs.ACTS, Needs.WIRE),
+    tells=lambda measured: f"{measured.get('acts', 0):,} acts, {measured.get('wrong', 0):,} wrong",
+)
 def judge(control: Control, world: World) -> Verdict:
     """Examined: acts that were answered with success. Violations: what their nodes then held instead."""
     servers = {node.name for node in world.of_kind("name_server")}
@@ -55,23 +61,11 @@ def judge(control: Control, world: World) -> Verdict:
     ]
     findings += wipes_last(route_tables(control, world), world)
     return verdict_of(
-        NAME,
         findings,
         measured={"acts": len({finding.after for finding in findings}), "wrong": sum(f.wrong for f in findings)},
         nothing="no operator's command was answered with success, or no NameServer recorded what it read",
         noun="operators' commands did not take effect as they must",
     )
-
-
-CHECK = Check(
-    name=NAME,
-    says="an operator's change of a registration, permission or topic works at once and lasts until the next change",
-    group=Group.BY_HAND,
-    section=Section.ROUTES,
-    needs=(Needs.ACTS, Needs.WIRE),
-    judge=judge,
-    tells=lambda measured: f"{measured.get('acts', 0):,} acts, {measured.get('wrong', 0):,} wrong",
-)
 
 
 def _at_name_server(control: Control, world: World, act: Act) -> Iterator[Finding]:
@@ -152,7 +146,7 @@ def _permits(control: Control, world: World, act: Act) -> Iterator[Finding]:
     named = {one.topic for one in acts if one.ended_ms > changes[0].began_ms}
     rows = [row for row in control.rows("topic") if row.node == act.node and row.topic not in named]
     had, has = (
-        {row.topic or "": (row_of(row.decoded) or ())[2:] for row in rows if row.time_ms <= until_ms}
+        {row.topic: (row_of(row.decoded) or ())[2:] for row in rows if row.time_ms <= until_ms}
         for until_ms in (changes[0].began_ms, act.ended_ms + 0.5)
     )
     is_whole, of_both = permission & RW == RW, world.timers_of(act.node).profile is Profile.V5_X

@@ -20,8 +20,9 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
+from ...arrow import np, pc
 from ...faults.acts_by_hand import BY_HAND
 from ...faults.clock_changes import CLOCK_ACTIONS
 from ...faults.fault import Loss
@@ -32,15 +33,13 @@ from ...oracle.recorded import Fault
 from ...oracle.world import World
 from ...topology import ADMIN, broker_name
 from ...verdict import Finding, Verdict
-from ..check import Check, Group, Needs, Section
+from ..check import Group, Needs, Section, Table, check
 from ..findings import Rule, finding, verdict_by_counts
-from ..plain.effects import Asked, effects
-from ..plain.part import Gathering
+from ..plain.part import Gathering, Part, Reading, Together, floats, is_one_of
 from ..plain.slots import SLOTS
 from ..record.control import Control, Row
 from ..record.lateness import Lateness
 
-NAME = "exercised"
 _SHOWN = 60
 _FORMULA = "each fault begins, ends and has an effect; each client works"
 _ROW = "what did not happen proves nothing"
@@ -50,9 +49,67 @@ _CALLS = ("register", "name_server_call")
 _EVIDENT = (*_CALLS, "channel", "broker_dropped", "started", "timed_out")
 
 
-EFFECTS = effects(lambda world: _asked(world))
+class Asked(NamedTuple):
+    """What of a fault a row may show."""
+
+    fault_id: str
+    address: str | None
+    """That is hit."""
+    by: str | None
+    """Who dials it, or drops it; None: anybody."""
+    only: str
+    """The kind of effect that counts; empty: all, those of tries and pulls among them."""
+    start_ms: float
+    until_ms: float
+    slow_ms: float
+    """How long a call over the link must take at least to show it; 0 for a fault that does not delay."""
+    again_ms: float = 0.0
+    """Until when the start of a next process shows it, which may take as long as a program needs to come up."""
 
 
+def effects(part: Part, world: World) -> Table[str, Mapping[str, int]]:
+    """How many tries and pulls show that a fault had an effect: they failed, or took as long as a link was slow.
+    fault_id → failed, or slow → rows."""
+    faults = [one for one in _asked(world) if not one.only]
+    rows = part.of("send_attempt", "pull") if faults else part.table.slice(0, 0)
+    rows = rows.filter(pc.is_valid(pc.coalesce(rows["address"], rows["name_server"])))
+    failed = is_one_of(rows["type"], ("fail", "info")).to_numpy() & pc.is_null(rows["code"]).to_numpy()
+    took_ms = floats(rows["duration_ms"], 0.0)
+    tells = failed | (took_ms >= min((one.slow_ms for one in faults if one.slow_ms > 0), default=np.inf))
+    rows, failed, took_ms = rows.filter(tells), failed[tells], took_ms[tells]
+    at_ms, found = floats(rows["time_ms"]), dict[str, dict[str, int]]()
+    address = pc.coalesce(rows["address"], rows["name_server"])
+    for one in faults:
+        of_fault = (one.start_ms <= at_ms) & (at_ms <= one.until_ms)
+        if one.address is None or not of_fault.any():
+            continue
+        of_fault &= pc.equal(address, one.address).to_numpy()
+        if one.by is not None:
+            of_fault &= pc.equal(rows["node"], one.by).to_numpy()
+        slow = of_fault & ~failed & (took_ms >= one.slow_ms) if one.slow_ms > 0 else of_fault & False
+        for kind, shown in (("failed", of_fault & failed), ("slow", slow)):
+            if count := int(shown.sum()):
+                of_kind = found.setdefault(one.fault_id, {})
+                of_kind[kind] = of_kind.get(kind, 0) + count
+    return Table(found)
+
+
+EFFECTS = Reading(
+    Together.ROW, ("send_attempt", "pull"), ("type", "address", "name_server", "code", "duration_ms"), effects
+)
+
+
+@check(
+    says="each fault of the scenario happened and had an effect, and each client had a successful operation",
+    group=Group.EXERCISED,
+    section=Section.RUN,
+    is_of_the_whole=True,
+    despite_stalls=True,
+    needs=(Needs.EXPERIMENT, Needs.MESSAGES),
+    readings=(EFFECTS, SLOTS),
+    tells=lambda measured: _told(measured),
+    joins_for=("not_done",),
+)
 def judge(history: Gathering, world: World) -> Verdict:
     """Examined: faults and clients. None is a violation: what did not happen makes it UNKNOWN."""
     worked = {slot.node for slot, tally in history.counted(SLOTS, world).of.items() if tally.good}
@@ -67,14 +124,14 @@ def judged(
 ) -> Verdict:
     """By the clients that had a success, and by fault how many tries and pulls failed or were slow."""
     if world.run.get("imported"):
-        return Verdict.nothing_examined(NAME, "the history was imported: nobody injected these faults")
+        return Verdict.nothing_examined("the history was imported: nobody injected these faults")
     by_id = grouped((fault.fault_id, fault) for fault in world.faults if fault.injected)
     done = {act.act_id for act in world.acts if act.is_done}
     done |= {change.change_id for of in world.clocks.values() for change in of if not change.change_id.endswith("-end")}
     done |= {act_id for disk in world.full_disks for act_id in disk.act_ids if not act_id.endswith("-end")}
     clients = [node.name for node in world.of_kind("producer", "consumer")]
     if not by_id and not done and not clients:
-        return Verdict.nothing_examined(NAME, "there was neither a fault nor a client")
+        return Verdict.nothing_examined("there was neither a fault nor a client")
     effects, switches = _effects(control, calls, world), _switches(control, world)
     missing = [
         _finding(client, "none of its operations succeeded", 0.0, world.end_ms)
@@ -92,7 +149,7 @@ def judged(
             until_ms = end_ms if math.isfinite(end_ms) else world.end_ms
             missing.append(_finding(faults[0].source, what, start_ms, until_ms, fault_id))
     missing += [
-        _finding(str(row.source), str((row.decoded or {}).get("why") or "it did not answer"), row.time_ms, row.time_ms)
+        _finding(str(row.source), str(row.said.get("why") or "it did not answer"), row.time_ms, row.time_ms)
         for row in control.rows("not_done")
     ]
     planned = [action for action in world.run.get("timeline") or () if action not in _NO_FAULTS]
@@ -106,7 +163,6 @@ def judged(
     first = f"{missing[0].subject}: {missing[0].kind}".removeprefix("harness: ") if missing else ""
     more = f"; and {len(missing) - 1} more" if len(missing) > 1 else ""
     return verdict_by_counts(
-        NAME,
         examined=len(by_id) + len(done) + len(clients),
         wrong=0,
         unsure=len(missing),
@@ -123,21 +179,6 @@ def judged(
         allowed={"bound_ms": None, "formula": _FORMULA, "tolerance_ms": 0, "row": _ROW},
         findings=missing,
     )
-
-
-CHECK = Check(
-    name=NAME,
-    says="each fault of the scenario happened and had an effect, and each client had a successful operation",
-    group=Group.EXERCISED,
-    section=Section.RUN,
-    is_of_the_whole=True,
-    despite_stalls=True,
-    needs=(Needs.EXPERIMENT, Needs.MESSAGES),
-    readings=(EFFECTS, SLOTS),
-    judge=judge,
-    tells=lambda measured: _told(measured),
-    joins_for=("not_done",),
-)
 
 
 def _told(measured: Mapping[str, Any]) -> str:
@@ -281,5 +322,5 @@ def _switches(control: Control, world: World) -> dict[str, int]:
             before = [row for row in choices.get(client, ()) if row.time_ms <= fault.start_ms]
             if server is not None and before and before[-1].name_server == server:
                 after = [row for row in choices[client] if fault.start_ms < row.time_ms <= until_ms]
-                counts[fault.fault_id] += any((row.decoded or {}).get("reason") != "first" for row in after)
+                counts[fault.fault_id] += any(row.said.get("reason") != "first" for row in after)
     return dict(counts)

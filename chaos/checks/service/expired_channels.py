@@ -67,7 +67,7 @@ class ExpiredChannels(Process):
                     last_ms = max([last_ms, *heard[: bisect_right(heard, at_ms)][-1:]])
                     is_early = at_ms - last_ms < idle_ms - 1000.0 - self.timers.delivery_ms
                     faults = self.world.way_faults(client, node)
-                    until_ms = at_ms + MOMENT_MS + (self.timers.clocks_ms or 0.0)
+                    until_ms = at_ms + MOMENT_MS + self.timers.clocks_ms
                     is_hit = any(fault.overlaps(at_ms - idle_ms, until_ms) for fault in faults)
                     is_own = run.value.get("reason") == "closed by peer"
                     yield Done(at_ms, is_hit or not (is_own and is_early), client)
@@ -81,7 +81,7 @@ class ExpiredChannels(Process):
         found = defaultdict[str, list[float]](list)
         for (client, _), calls in by_process(self.control, "name_server_call").items():
             answered = (call for call in calls if call.row.code is not None)
-            here = (call for call in answered if self.world.owners.get(call.row.name_server or "") == self.life.node)
+            here = (call for call in answered if self.world.owners.get(call.row.name_server) == self.life.node)
             found[client] += (call.ended_ms for call in here)
         return found
 

@@ -67,26 +67,21 @@ class GroupAnswers(Process):
             row = "PullMessageProcessor: a pull of a group without a member is refused"
             yield from self.of_brokers("refuses strangers", row, self._strangers())
 
-    @property
-    def _near_ms(self) -> float:
-        """How far apart a broker's row and this consumer's row of one answer may be."""
-        return self.timers.delivery_ms + (self.timers.clocks_ms or 0.0)
-
     def _listed(self) -> Iterator[Finding]:
         row = "ConsumerManageProcessor.getConsumerListByGroup: the members whose heartbeats the broker read"
         for broker, of in sorted(grouped(self._members_listed()).items()):
             yield from of_done((broker, "members"), "lists its members", row, of)
         row = "ConsumerManageProcessor.getConsumerListByGroup: without a member it refuses the question (code 1)"
-        lists = ((self.world.owners.get(run.row.address or "", ""), run) for run in self.rows("members_listed"))
+        lists = ((self.world.owners.get(run.row.address, ""), run) for run in self.rows("members_listed"))
         for broker, runs in sorted(grouped(lists).items()):
             done = (Done(run.ended_ms, run.row.decoded != []) for run in runs)
             yield from of_done((broker, "members"), "refuses without members", row, done)
 
     def _members_listed(self) -> Iterator[tuple[str, Done]]:
         """Whether each broker listed to this consumer all members that the broker had heard of, and nobody else."""
-        near_ms = self._near_ms
+        near_ms = self.near_ms
         for run in self.rows("members_listed"):
-            broker = self.world.owners.get(run.row.address or "", "")
+            broker = self.world.owners.get(run.row.address, "")
             from_ms = self.before_pauses(run.ended_ms) - self.timers.A_ms
             listed = {node_of_client_id(one) for one in run.row.decoded or ()}
             if not self.world.is_ours(broker) or run.ended_ms + near_ms > self.world.end_ms:
@@ -105,14 +100,14 @@ class GroupAnswers(Process):
         """Whether each broker refused the first pulls by a channel of this consumer that came before all heartbeats of
         its group: with code 24, or because it has no such group, or topic, either. Whose channel it is, the channel's
         first heartbeat says."""
-        near_ms = self._near_ms
+        near_ms = self.near_ms
         owner = {(r.process, r.op_id): node_of_client(r) for r in reversed(self.control.rows("client_heartbeat"))}
         refused: dict[str, list[tuple[float, float]]] = defaultdict(list)
         for run in self.rows("pull_delayed"):
             is_other = run.row.code == ResponseCode.SYSTEM_ERROR and not self.world.acts  # else 4.9's of a lost queue
             if run.row.code and not is_other:
                 # also by another name: an operator may have registered the address under it
-                for name in {run.row.broker_name or "", *map(broker_name, self._behind(run, _first_ms(run)))}:
+                for name in {run.row.broker_name, *map(broker_name, self._behind(run, _first_ms(run)))}:
                     refused[name].append((_first_ms(run), run.ended_ms))
         for row in self.control.rows("pull_asked"):
             of, at_ms = heard_by_brokers(self.control, self.world).get(row.node, {}), row.time_ms
@@ -130,16 +125,16 @@ class GroupAnswers(Process):
     def _newest(self) -> Iterator[tuple[str, Done]]:
         """Whether a broker that refused this consumer's pulls, since the group's subscription was older (code 25), had
         heard of one that was as new as the pulls' own, from a member that was there until then."""
-        near_ms, beats = self._near_ms, self.control.rows("client_heartbeat")
+        near_ms, beats = self.near_ms, self.control.rows("client_heartbeat")
         ours = self.life.node, node_of_client_id(None)  # a channel that no heartbeat came by yet may be its own
         asked = [row for row in self.control.rows("pull_asked") if node_of_client(row) in ours]
         for run in self.rows("pull_delayed"):
             if run.row.code != ResponseCode.SUBSCRIPTION_NOT_LATEST:
                 continue
-            from_ms, topic = self.before_pauses(_first_ms(run)) - PULL_CALL_MS, run.row.topic or ""
+            from_ms, topic = self.before_pauses(_first_ms(run)) - PULL_CALL_MS, run.row.topic
             named = self._named(run, from_ms)  # nobody knows which of these refused
             pulls = (row for row in asked if row.node in named and row.time_ms <= run.ended_ms + near_ms)
-            version = max(((row.decoded or {})["version"] for row in pulls if row.topic == topic), default=math.inf)
+            version = max((row.said["version"] for row in pulls if row.topic == topic), default=math.inf)
             had = [
                 any(
                     channel.start_ms <= row.time_ms < from_ms and run.ended_ms + near_ms <= channel.end_ms
@@ -168,11 +163,11 @@ class GroupAnswers(Process):
         for run in self.rows("members_listed"):
             at = bisect_left(rounds, run.row.seq, key=lambda one: one.row.seq)
             if at < len(rounds) and rounds[at].began_ms <= run.ended_ms + self.timers.at_once_ms:
-                route = client_routes(self.control).at(*self.process, run.row.topic or "", run.ended_ms)
+                route = client_routes(self.control).at(*self.process, run.row.topic, run.ended_ms)
                 owners, brokers = self.world.owners, route.get("brokers") or {}
                 places = ((name, owners.get(at, "")) for name, ids in brokers.items() for at in ids.values())
                 if all(name == broker_name(node) for name, node in places):  # nobody registered another by hand
-                    name = broker_name(owners.get(run.row.address or "", ""))
+                    name = broker_name(owners.get(run.row.address, ""))
                     asked[frozenset(brokers)].append((run.ended_ms, name))
         topics = {run.row.topic for run in self.rows("members_listed")}
         for names, of in asked.items():
@@ -188,7 +183,7 @@ class GroupAnswers(Process):
     def _known(self) -> Iterator[tuple[str, Done]]:
         """Whether a broker that answered this consumer that it does not know its group, or no topic of it, had heard of
         no member, or of members without this topic."""
-        near_ms = self._near_ms
+        near_ms = self.near_ms
         members = frozenset(self.world.members_of(self.life.node))
         for run in self.rows("pull_delayed"):
             if run.row.code != ResponseCode.SUBSCRIPTION_NOT_EXIST:
@@ -212,7 +207,7 @@ class GroupAnswers(Process):
     def _behind(self, run: Run, from_ms: float) -> Sequence[str]:
         """The nodes at the addresses that some route of this consumer, of whichever topic, named for the name of the
         pulls' broker in that time (`brokerAddrTable`)."""
-        name = run.row.broker_name or ""
+        name = run.row.broker_name
         named = self.spans(lambda routes: {at for brokers in routes for at in (brokers.get(name) or {}).values()})
         there = (address for address, of in named.items() if any(a <= run.ended_ms and from_ms <= b for a, b in of))
         return sorted({self.world.owners.get(address, "") for address in there})
@@ -227,14 +222,14 @@ class GroupAnswers(Process):
         topics: frozenset[str] | None = None
         for row in self.control.rows("client_heartbeat"):
             if row.node == broker and row.time_ms <= to_ms and node_of_client(row) in members:
-                named = frozenset((row.decoded or {}).get("versions") or ())
+                named = frozenset(row.said.get("versions") or ())
                 topics = named if topics is None or row.time_ms <= from_ms else topics & named
         return topics or frozenset()
 
 
 def _version(row: Row, topic: str) -> float:
     """The subVersion of the topic in a heartbeat."""
-    return float(((row.decoded or {}).get("versions") or {}).get(topic, -math.inf))
+    return float((row.said.get("versions") or {}).get(topic, -math.inf))
 
 
 def _first_ms(run: Run) -> float:

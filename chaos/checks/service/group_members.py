@@ -47,7 +47,7 @@ def changes_of(control: Control, members: frozenset[str]) -> Sequence[Row]:
     for row in control.rows("client_gone", "client_heartbeat"):
         if node_of_client(row) not in members:
             continue
-        value, channel = row.decoded or {}, (*row.process, row.op_id)
+        value, channel = row.said, (*row.process, row.op_id)
         if row.event == "client_gone":
             known.discard(channel)
             is_change = bool(value.get("groups")) and row.f != "expired"
@@ -117,18 +117,13 @@ class Members(Process):
 
     def _notices(self, changes: Sequence[Row]) -> Iterator[Act]:
         """How long after each change the broker told this process."""
-        if not self.runs_of(REBALANCE):
-            return
-        # Who only says when it was woken, says nothing before its first rebalance.
-        is_told = self.control.rows("members_changed")
-        first_ms = self.start_ms if is_told else self.runs_of(REBALANCE)[0].began_ms
-        apart_ms = self.timers.clocks_ms or 0.0
-        for change in changes:
+        apart_ms = self.timers.clocks_ms
+        for change in changes if self.runs_of(REBALANCE) else ():
             at_ms = change.time_ms
             told = self._noticed.get(change.node, ())
             number = bisect_left(told, self._made_ms(change) - apart_ms)
             missing = number == len(told)
-            if at_ms - apart_ms <= first_ms or at_ms + self.timers.delivery_ms >= self.end_ms:
+            if at_ms - apart_ms <= self.start_ms or at_ms + self.timers.delivery_ms >= self.end_ms:
                 continue
             told_ms = self.end_ms if missing else max(told[number], at_ms)
             yield Act(at_ms, told_ms - at_ms, None, 0.0, "at once", missing=missing, peers=[change.node])
@@ -162,11 +157,7 @@ class Members(Process):
 
     @cached_property
     def _noticed(self) -> Mapping[str, Sequence[float]]:
-        """Broker to when this process read from it that the members of its group had changed. Where nobody recorded
-        that: when it was woken, whoever did it."""
-        if not self.control.rows("members_changed"):
-            woken = [run.began_ms for run in self.runs_of(REBALANCE) if run.value.get("woken")]
-            return {broker: woken for broker in self.brokers}
+        """Broker to when this process read from it that the members of its group had changed."""
         return self._by_peer(self.rows("members_changed"))
 
     def _is_known(self, broker: str, at_ms: float, *, heard_now: bool = False) -> bool:
@@ -180,7 +171,7 @@ class Members(Process):
         heard = self.at_brokers("client_heartbeat").get(broker, ())
         number = bisect_right(heard, to_ms) - 1
         since_ms = at_ms if heard_now else heard[number] if number >= 0 else -math.inf
-        if since_ms < from_ms - 1.0 - (self.timers.clocks_ms or 0.0):
+        if since_ms < from_ms - 1.0 - self.timers.clocks_ms:
             return False
         if self.within(self.at_brokers("client_gone").get(broker, ()), since_ms, at_ms + near_ms):
             return False
@@ -278,4 +269,4 @@ class Members(Process):
         return self._by_peer(run for run in runs if run.row.event == "timed_out" or run.row.f != "open")
 
     def _by_peer(self, runs: Iterable[Run]) -> Mapping[str, list[float]]:
-        return grouped((self.world.owners.get(run.row.address or "", ""), run.ended_ms) for run in runs)
+        return grouped((self.world.owners.get(run.row.address, ""), run.ended_ms) for run in runs)

@@ -73,7 +73,7 @@ class HeldPulls(Process):
         """Of each channel: how long after the last heartbeat its client expired; late ones, and what never did."""
         heard: dict[str, float] = {}
         for row in self.control.by_process("client_heartbeat", "client_gone").get(self.process, ()):
-            names_nobody = row.event == "client_heartbeat" and (row.decoded or {}).get("groups") == {}
+            names_nobody = row.event == "client_heartbeat" and row.said.get("groups") == {}
             last_ms = None if names_nobody else heard.pop(str(row.op_id), None)
             if row.event == "client_heartbeat" and not names_nobody:
                 heard[str(row.op_id)] = row.time_ms

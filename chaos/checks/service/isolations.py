@@ -40,7 +40,7 @@ class Isolations(Process):
         forgotten: set[str] = set()
         rows = sorted((*self.rows("broker_isolated"), *self.rows("route_changed")), key=lambda run: run.ended_ms)
         for run in rows:
-            row, at_ms, broker = run.row, run.ended_ms, run.row.broker_name or ""
+            row, at_ms, broker = run.row, run.ended_ms, run.row.broker_name
             if row.f == "isolated":
                 forgotten.discard(broker)
                 failed, latency_ms = bool(run.value.get("failed")), row.duration_ms or 0.0

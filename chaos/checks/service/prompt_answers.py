@@ -15,12 +15,16 @@ lateness is measured, one is enough. The lateness is the longest that was measur
 of all but one second in a hundred.
 """
 
+from __future__ import annotations
+
 import math
 from collections import defaultdict
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
-from ...arrow import np
+from ...arrow import Floats, Numbers, np, pa, pc
+from ...oracle.deliveries import delivered
 from ...oracle.intervals import Stretch, without
 from ...oracle.quiet import (
     brokers_joined,
@@ -36,15 +40,13 @@ from ...oracle.recorded import PROXIES
 from ...oracle.slaves import slaves_of
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Group, Needs, Section, Table
+from ..check import Facts, Group, Needs, Section, Table, check, largest, least
 from ..findings import Rule, finding, rounded, verdict_of
-from ..plain.latencies import DELAYED, STEPS, Timed, Times, Who, delivery_times, in_quiet, send_times
-from ..plain.part import Gathering
+from ..plain.part import Gathering, Part, Reading, Together, began_ms, codes, floats, groups
 from ..record.control import Control
 from ..record.lateness import Lateness
 from ..tolerance import Tolerance, tolerance
 
-NAME = "prompt_answers"
 _SHARE, _LEAST = 0.05, 3
 _MANY = 0.25
 """So many were not all slowed down by what nodes measured once in a hundred seconds."""
@@ -52,6 +54,7 @@ _HOPS = 4
 """Event loops that must run one after the other: client, proxy, server, client."""
 _ROW = "in quiet times peers answer at once"
 _FORMULA = "2 deliveries"
+DELAYED = "delayed delivery"
 _KINDS = {
     "look-up": "answered look-ups late",
     "registration": "acknowledged registrations late",
@@ -69,6 +72,47 @@ def bound_ms(world: World) -> float:
         if fault.harmless(world.timers) and fault.kind.delay is not None
     ]
     return 2 * (world.timers.delivery_ms + max(delays, default=0.0))
+
+
+LEVELS = 96
+STEPS = 8
+"""Levels in each doubling above the bound; of each it is counted how many took that long."""
+
+
+class Times(NamedTuple):
+    """When operations began and ended, and how long each took."""
+
+    began: Floats
+    ended: Floats
+    took_ms: Floats
+
+    def at(self, places: Numbers) -> Times:
+        return Times(*(column[places] for column in self))
+
+
+class Who(NamedTuple):
+    """What was timed."""
+
+    operation: str
+    """look-up, registration, send or delivery."""
+    peer: str
+    """Who had to answer."""
+    since_ms: float
+    """The beginning of the quiet stretch."""
+
+
+@dataclass(frozen=True)
+class Timed(Facts):
+    """Operations of one kind, with one peer, in one quiet stretch."""
+
+    count: int = 0
+    over: Mapping[int, int] = field(default_factory=dict)
+    """By level, how many took longer than that level and not longer than the next."""
+    slowest_ms: float | None = largest()
+    first_slow_ms: float | None = least()
+    """The end of the first that took longer than the bound."""
+    until_ms: float | None = largest()
+    """When the stretch was over; of several peers' the last."""
 
 
 Link = tuple[str, str]
@@ -113,7 +157,55 @@ def shared(world: World) -> list[Stretch]:
     return [left for stretch in free for left in without(*stretch, joined)]
 
 
-SENDS, DELIVERY = send_times(sends, bound_ms), delivery_times(shared, bound_ms)
+def send_times(part: Part, world: World) -> Table[Who, Timed]:
+    """What brokers' answers to sends took in quiet stretches."""
+    rows, stretches = part.of("send_attempt", types=("ok",)), sends(world)
+    rows = rows.filter(pc.is_valid(rows["duration_ms"]))
+    times = Times(began_ms(rows), floats(rows["time_ms"]), floats(rows["duration_ms"]))
+    counted = [Table[Who, Timed]()]
+    for at in groups(codes(rows, "node", "broker_name")):
+        node, broker = (rows[name][int(at[0])].as_py() for name in ("node", "broker_name"))
+        counted.append(in_quiet("send", broker, times.at(at), stretches.get((node, broker), ()), bound_ms(world)))
+    return Table.total(counted)
+
+
+SENDS = Reading(Together.ROW, ("send_attempt",), ("type", "broker_name", "duration_ms"), send_times)
+
+
+def delivery_times(part: Part, world: World) -> Table[Who, Timed]:
+    """What the delivery of brokers' messages took in quiet stretches."""
+    stretches = shared(world)
+    if not stretches:
+        return Table()
+    span = min(s.start_ms for s in stretches), max(s.end_ms for s in stretches)
+    sends, receipts = (_within(part.of(*of), span) for of in (("send",), ("receive",)))
+    sends = sends.filter(pc.fill_null(pc.equal(sends["type"], "ok"), False))
+    from_ms, delayed = floats(sends["time_ms"]).copy(), np.flatnonzero(pc.is_valid(sends["f"]).to_numpy())
+    for number in delayed:  # from when they are due on
+        broker, level = (sends[name][int(number)].as_py() for name in ("broker_name", "f"))
+        is_ours, acked_ms = world.is_ours(broker), from_ms[number]
+        due = delivered(world, broker, level, acked_ms, acked_ms) if is_ours else None
+        from_ms[number] = np.nan if due is None else due.end_ms
+    key = codes(pa.concat_tables([sends.select(["msg_key"]), receipts.select(["msg_key"])]), "msg_key")
+    sent_ms = np.full(int(key.max()) + 1 if len(key) else 0, np.nan)
+    order = np.argsort(-from_ms, kind="stable")  # the first comes last, and stays
+    sent_ms[key[: len(sends)][order]] = from_ms[order]
+    first = _first_receipts(receipts, key[len(sends) :])
+    is_delayed = np.isin(key[len(sends) :][first], key[: len(sends)][delayed])
+    receipts, sent_ms = receipts.take(first), sent_ms[key[len(sends) :][first]]
+    operation = pa.array(np.where(is_delayed, DELAYED, "delivery"))
+    receipts = receipts.append_column("operation", operation)
+    known = np.isfinite(sent_ms)
+    receipts, sent_ms = receipts.filter(known), sent_ms[known]
+    ended = np.maximum(floats(receipts["time_ms"]), sent_ms)
+    times, counted = Times(sent_ms, ended, ended - sent_ms), [Table[Who, Timed]()]
+    for at in groups(codes(receipts, "broker_name", "operation")):
+        broker, operation = (receipts[name][int(at[0])].as_py() for name in ("broker_name", "operation"))
+        counted.append(in_quiet(operation, broker, times.at(at), stretches, bound_ms(world)))
+    return Table.total(counted)
+
+
+DELIVERY = Reading(Together.MESSAGE, ("send", "receive"), ("type", "f", "broker_name"), delivery_times, types=("ok",))
 
 
 def of_name_servers(control: Control, world: World) -> Table[Who, Timed]:
@@ -133,9 +225,18 @@ def of_name_servers(control: Control, world: World) -> Table[Who, Timed]:
 
 
 def _tries(row: Any) -> int:
-    return len((row.decoded or {}).get("tried") or ())
+    return len(row.said.get("tried") or ())
 
 
+@check(
+    says="NameServers and brokers answer requests, and brokers deliver messages, at once while no fault affects them",
+    group=Group.SERVICE,
+    section=Section.OPERATIONS,
+    is_of_the_whole=True,
+    needs=(Needs.WIRE,),
+    readings=(SENDS, DELIVERY),
+    tells=lambda measured: _told(measured),
+)
 def judge(history: Gathering, world: World) -> Verdict:
     """Examined: operations in quiet times. Violations: those that a slow peer answered late."""
     counted = (of_name_servers(history.control, world), *(history.counted(one, world) for one in (SENDS, DELIVERY)))
@@ -148,25 +249,11 @@ def judged(every: Mapping[Who, Timed], lateness: Lateness, world: World) -> Verd
     for who, timed in every.items():
         slowest[who.operation] = max(slowest.get(who.operation, 0.0), timed.slowest_ms or 0.0)
     return verdict_of(
-        NAME,
         findings,
         measured={"slowest_ms": {operation: rounded(took_ms) for operation, took_ms in sorted(slowest.items())}},
         nothing="no operation began and ended in a quiet time",
         noun="operations in quiet times were answered late",
     )
-
-
-CHECK = Check(
-    name=NAME,
-    says="NameServers and brokers answer requests, and brokers deliver messages, at once while no fault affects them",
-    group=Group.SERVICE,
-    section=Section.OPERATIONS,
-    is_of_the_whole=True,
-    needs=(Needs.WIRE,),
-    readings=(SENDS, DELIVERY),
-    judge=judge,
-    tells=lambda measured: _told(measured),
-)
 
 
 def _told(measured: Mapping[str, Any]) -> str:
@@ -218,3 +305,31 @@ def _tolerances(lateness: Lateness, world: World, who: Who, end_ms: float) -> tu
     longest_ms = max((float(of.max()) for of in lags), default=None)
     usual_ms = max((float(np.quantile(of, 0.99, method="lower")) for of in lags), default=None)
     return tolerance(world.timers, longest_ms, _HOPS), tolerance(world.timers, usual_ms, _HOPS)
+
+
+def _first_receipts(receipts: pa.Table, key: Numbers) -> Numbers:
+    """The place of each message's first receipt; of those at one time that of the first broker."""
+    brokers = pc.rank(pc.fill_null(receipts["broker_name"], ""), tiebreaker="dense").to_numpy()
+    order = np.lexsort((brokers, floats(receipts["time_ms"])))
+    return order[np.unique(key[order], return_index=True)[1]]
+
+
+def _within(rows: pa.Table, span: tuple[float, float]) -> pa.Table:
+    return rows.filter(pc.and_(pc.greater_equal(rows["time_ms"], span[0]), pc.less_equal(rows["time_ms"], span[1])))
+
+
+def in_quiet(operation: str, peer: str, of: Times, stretches: Sequence[Stretch], least_ms: float) -> Table[Who, Timed]:
+    """What began and ended in each of these stretches, and in none before, by how often it doubled the bound."""
+    free, found = np.ones(len(of.began), bool), dict[Who, Timed]()
+    for stretch in stretches:
+        inside = free & (of.began >= stretch.start_ms) & (of.ended <= stretch.end_ms)
+        free &= ~inside
+        if inside.any():
+            _, ended, took_ms = of.at(np.flatnonzero(inside))
+            slow = took_ms > least_ms
+            levels = np.minimum((STEPS * np.log2(took_ms[slow] / least_ms)).astype(np.int64), LEVELS)
+            over = {int(level): int(count) for level, count in zip(*np.unique(levels, return_counts=True), strict=True)}
+            first_ms = float(ended[slow].min()) if slow.any() else None
+            timed = Timed(len(took_ms), over, float(took_ms.max()), first_ms, stretch.end_ms)
+            found[Who(operation, peer, stretch.start_ms)] = timed
+    return Table(found)

@@ -15,7 +15,7 @@ from ...oracle.reach import moments
 from ...oracle.recorded import stall_ms
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Group, Needs, Section
+from ..check import Group, Needs, Section, check
 from ..findings import finding, verdict_of, wrong_or_late
 from ..plain.part import Gathering
 from ..plain.slots import SLOTS
@@ -23,25 +23,8 @@ from ..record.lateness import Lateness
 from ..record.recoveries import NAMES, Recovery, measured, recoveries
 from ..record.slots import edges, of_clients
 
-NAME = "recovery_time"
 
-
-def judge(history: Gathering, world: World) -> Verdict:
-    """Examined: (client, operation, fault or heal) with a bound. Violations: those without success until past it."""
-    found_moments = moments(world)
-    if not found_moments:
-        return Verdict.nothing_examined(NAME, "there was no fault, so there is nothing to recover from")
-    of = of_clients(history.counted(SLOTS, world).of, world)
-    found = [*recoveries(world, found_moments, of, edges(world))]
-    judged = [recovery for recovery in found if recovery.judged]
-    findings = [_finding(one, history.control.lateness, world) for one in judged]
-    nothing = "after no begin or end of a fault was there time enough to judge a client"
-    noun = "recoveries took longer than allowed"
-    return verdict_of(NAME, findings, measured=measured(found), nothing=nothing, noun=noun)
-
-
-CHECK = Check(
-    name=NAME,
+@check(
     says="after a fault starts or ends, each client's next send, pull and route look-up succeeds within a time limit",
     group=Group.SERVICE,
     section=Section.OPERATIONS,
@@ -49,10 +32,21 @@ CHECK = Check(
     despite_stalls=True,
     needs=(Needs.MESSAGES,),
     readings=(SLOTS,),
-    judge=judge,
     outside=True,
     tells=lambda measured: _told(measured),
 )
+def judge(history: Gathering, world: World) -> Verdict:
+    """Examined: (client, operation, fault or heal) with a bound. Violations: those without success until past it."""
+    found_moments = moments(world)
+    if not found_moments:
+        return Verdict.nothing_examined("there was no fault, so there is nothing to recover from")
+    of = of_clients(history.counted(SLOTS, world).of, world)
+    found = [*recoveries(world, found_moments, of, edges(world))]
+    judged = [recovery for recovery in found if recovery.judged]
+    findings = [_finding(one, history.control.lateness, world) for one in judged]
+    nothing = "after no begin or end of a fault was there time enough to judge a client"
+    noun = "recoveries took longer than allowed"
+    return verdict_of(findings, measured=measured(found), nothing=nothing, noun=noun)
 
 
 def _told(measured: Mapping[str, Any]) -> str:

@@ -69,7 +69,7 @@ class Waits(Process):
             what, to_ms = str(run.row.f), run.ended_ms - near_ms
             from_ms = run.ended_ms - run.value.get("attempt_ms", run.ended_ms - run.began_ms) + near_ms
             if what not in (CONNECT, _LOOK_UP) and not self.held(from_ms, to_ms):
-                address = run.row.address or ""
+                address = run.row.address
                 is_ended = from_ms < to_ms and self.within(ends.get(address, ()), from_ms, to_ms)
                 yield Done(run.ended_ms, not is_ended, self.world.owners.get(address, ""))
 
@@ -78,7 +78,7 @@ class Waits(Process):
         broker holds a pull for as long as the pull asks, and until its next check, which is shorter."""
         ours = {one.name for one in self.world.ours("broker", "slave") if not self.world.clocks.get(one.name)}
         for run in self.rows("timed_out"):
-            broker = self.world.owners.get(run.row.address or "", "")
+            broker = self.world.owners.get(run.row.address, "")
             given_up = run.ended_ms - run.began_ms < PULL_CALL_MS - self.timers.delivery_ms
             if run.row.f != _ASYNC or broker not in ours or given_up:  # too early, which is the client's own fault
                 continue
@@ -89,7 +89,7 @@ class Waits(Process):
 
     def _channels(self, f: str) -> Mapping[str, list[float]]:
         """Address → when this process opened, or lost, a channel to it."""
-        return grouped((run.row.address or "", run.ended_ms) for run in self.rows("channel") if run.row.f == f)
+        return grouped((run.row.address, run.ended_ms) for run in self.rows("channel") if run.row.f == f)
 
     # -- time-outs
 
@@ -125,7 +125,7 @@ class Waits(Process):
         near_ms, channels = self.timers.delivery_ms, [self._channels(f) for f in ("open", "close")]
         for run in self.rows("timed_out"):
             what, at_ms = str(run.row.f), run.ended_ms
-            opened, closed = (of.get(run.row.address or "", []) for of in channels)
+            opened, closed = (of.get(run.row.address, []) for of in channels)
             if what in (CONNECT, _ASYNC) or time_out(self.world, self.life.node, self.kind, what) is None:
                 continue
             if self.within(opened, at_ms - _SPARED_MS - near_ms, at_ms):

@@ -14,7 +14,7 @@ from ...oracle.intervals import grouped
 from ...oracle.recorded import Life
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Group, Needs, Section
+from ..check import Group, Needs, Section, check
 from ..findings import verdict_of
 from ..record.control import Control
 from ..routes.promised import polls_within
@@ -30,10 +30,16 @@ from .timed_waits import Waits
 from .told_brokers import Told
 from .unasked_acts import Unasked
 
-NAME = "timers_kept"
 _KINDS = ("name_server", "broker", "slave", "producer", "consumer")
 
 
+@check(
+    says="each periodic task, wait and time-out comes at its configured time; no client or broker acts without reason",
+    group=Group.TIMERS,
+    section=Section.CLIENTS,
+    needs=(Needs.WIRE,),
+    tells=lambda m: f"{m.get('acts', 0):,} firings of {m.get('tasks', 0):,} timers",
+)
 def judge(control: Control, world: World) -> Verdict:
     """Examined: runs of periodic tasks, the waits between rebalances, and look-ups. Violations: those out of time."""
     findings: list[Finding] = []
@@ -42,7 +48,6 @@ def judge(control: Control, world: World) -> Verdict:
             findings += _of_process(control, world, life, node.kind)
     findings += polls_within(control, world)
     verdict = verdict_of(
-        NAME,
         findings,
         measured={"tasks": len({(f.subject, f.object) for f in findings}), "acts": sum(f.examined for f in findings)},
         nothing="no node recorded a periodic task",
@@ -78,14 +83,3 @@ def _untold(world: World) -> dict[str, str]:
     others = (n for n in world.of_kind(*_KINDS) if not n.is_ours and not n.is_under_test)
     made = grouped((node.implementation, node.name) for node in others)
     return {f"timers of {', '.join(names)}": f"{by} does not say when they ran" for by, names in made.items()}
-
-
-CHECK = Check(
-    name=NAME,
-    says="each periodic task, wait and time-out comes at its configured time; no client or broker acts without reason",
-    group=Group.TIMERS,
-    section=Section.CLIENTS,
-    needs=(Needs.WIRE,),
-    judge=judge,
-    tells=lambda m: f"{m.get('acts', 0):,} firings of {m.get('tasks', 0):,} timers",
-)

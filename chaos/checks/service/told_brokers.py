@@ -40,7 +40,7 @@ class Told(Process):
 
     def findings(self) -> Iterator[Finding]:
         node, group = self.life.node, self.world.group_of(self.life.node)
-        clients = [((row.decoded or {}).get("client"), row.node) for row in self.control.rows("client_id")]
+        clients = [(row.said.get("client"), row.node) for row in self.control.rows("client_id")]
         ids = {id_ for id_, of in clients if of == node}
         if ids:
             rule = "ClientConfig.changeInstanceNameToPID: a clientId has the pid and nanoTime of its process"
@@ -79,7 +79,7 @@ class Told(Process):
     def _said(self, kind: str, rule: str, is_right: Callable[[_Said], bool], names: str = "") -> Iterator[Finding]:
         """How often brokers were told something; wrong is what is not right, and named by this field."""
         event, what = ("pull_asked", PULL) if rule.startswith(_PULL) else ("client_heartbeat", HEARTBEAT)
-        told = ((row.time_ms, row.decoded or {}) for row in self._told(event))
+        told = ((row.time_ms, row.said) for row in self._told(event))
         done = [Done(at_ms, is_right(said), _text(said.get(names)) if names else "") for at_ms, said in told]
         to_ms = self.end_ms if what == PULL and done and not done[-1].is_right else None  # its pulls go on so
         return of_done((self.life.node, what), kind, rule, done, to_ms=to_ms)
@@ -91,7 +91,7 @@ class Told(Process):
     def _moved(self) -> Iterator[Done]:
         """Of each change of its queues of a topic: whether the first heartbeat that was surely made after the change
         has another subVersion of the topic than the last one before it."""
-        heard, clocks_ms = self._told("client_heartbeat"), self.timers.clocks_ms or 0.0
+        heard, clocks_ms = self._told("client_heartbeat"), self.timers.clocks_ms
         wait_ms = self.timers.A_ms * len(self.brokers) + self.timers.delivery_ms
         for run in self.rows("assigned"):
             before = bisect_left(heard, run.ended_ms - 1.0 - clocks_ms, key=lambda row: row.time_ms) - 1
@@ -101,7 +101,7 @@ class Told(Process):
             from_ms, at_ms = run.ended_ms - wait_ms, heard[after].time_ms
             if self.held(from_ms, at_ms) or self.troubles.among(self.brokers, from_ms, at_ms):
                 continue
-            versions = ((row.decoded or {}).get("versions") or {} for row in (heard[before], heard[after]))
+            versions = (row.said.get("versions") or {} for row in (heard[before], heard[after]))
             was, now = (of.get(run.row.topic) for of in versions)
             if was is not None:
                 yield Done(at_ms, was != now)

@@ -96,7 +96,7 @@ class Unasked(Process):
         of several made one beside a poll nobody knows: those that had another reason are no poll's."""
         answered = dict[tuple[int, str], Run]()
         for number, call in enumerate(self._asked):
-            topic = call.row.topic or ""
+            topic = call.row.topic
             moments = chain([call.began_ms - self._near_ms(call), call.began_ms], self._waited_ms(number))
             polls = self._polls_of(call)
             poll = next((poll for poll in polls if (poll, topic) not in answered), None)
@@ -145,7 +145,7 @@ class Unasked(Process):
         since, examined = dict[str, float](), Counter[str]()
         out: dict[str, tuple[float, float]] = {}
         for call in self._asked:
-            topic = call.row.topic or ""
+            topic = call.row.topic
             none_ms = since.get(topic, math.inf)
             if none_ms + wait_ms <= call.began_ms and not self._polls_of(call) and self._has(topic, call.began_ms):
                 out[topic] = out.get(topic, (none_ms, 0.0))[0], call.ended_ms
@@ -181,7 +181,7 @@ class Unasked(Process):
             until = bisect_left(seqs, poll.row.seq)
             here = [call for call in calls[before:until] if call.began_ms >= first_ms]
             before = until
-            asked = {call.row.topic or "" for call in here} - {TBW102}
+            asked = {call.row.topic for call in here} - {TBW102}
             if asked and here[0].row.code is None and all(self._serves(one, first_ms) for one in asked):
                 yield Done(poll.began_ms, len(here) == 1)
 
@@ -199,7 +199,7 @@ class Unasked(Process):
         return any(
             other.row.type != "ok" and other.row.topic != call.row.topic
             for other in before
-            if not self._serves(other.row.topic or "", other.ended_ms)
+            if not self._serves(other.row.topic, other.ended_ms)
         )
 
     def _serves(self, topic: str, at_ms: float) -> bool:
@@ -234,7 +234,7 @@ class Unasked(Process):
         begun before may go on meanwhile, C longer for each broker that does not answer."""
         under_way_ms = self.timers.C_ms * len(self.brokers) + self.timers.delivery_ms
         for run in self.rows("channel"):
-            address = run.row.address or ""
+            address = run.row.address
             if run.row.f not in _DIALS or address not in self.named:
                 continue
             began_ms = run.ended_ms - (self.timers.C_ms if run.row.f == "connect_failed" else self.timers.delivery_ms)
@@ -248,9 +248,9 @@ class Unasked(Process):
         near_ms, waits = self.timers.delivery_ms, dict[str, list[float]]()
         before_ms = near_ms + self.timers.lateness_cap_ms  # a busy process closes it later
         if self.timers.Z:
-            waits = grouped((run.row.address or "", run.ended_ms) for run in self.rows("timed_out"))
+            waits = grouped((run.row.address, run.ended_ms) for run in self.rows("timed_out"))
         for run in self.rows("channel"):
-            address, at_ms = run.row.address or "", run.ended_ms
+            address, at_ms = run.row.address, run.ended_ms
             broker = self.world.owners.get(address)
             if run.row.f != "close" or broker not in self.brokers or not self.start_ms <= at_ms <= self.end_ms:
                 continue  # a client whose start failed closes its channels, and is made anew
@@ -265,7 +265,7 @@ class Unasked(Process):
         near_ms, opened = self.timers.delivery_ms, dict[str, float]()
         idle_ms = 1000.0 * self.world.number(self.life.node, "clientChannelMaxIdleTimeSeconds")
         for run in self.rows("channel"):
-            address, at_ms = run.row.address or "", run.ended_ms
+            address, at_ms = run.row.address, run.ended_ms
             broker = self.world.owners.get(address, "")
             if run.row.f == "open":
                 opened[address] = at_ms
@@ -285,7 +285,7 @@ class Unasked(Process):
             address = self.world.address_at(broker, at_ms) or ""
             if address not in self.named or not self.life.start_ms <= at_ms < self.end_ms:
                 continue
-            by_ms = at_ms + (self.timers.clocks_ms or 0.0)  # of the client's clock
+            by_ms = at_ms + self.timers.clocks_ms  # of the client's clock
             until_ms = self._named_until(address, by_ms)
             if not self.held(until_ms, at_ms) and not self._may_be_late(broker, until_ms, at_ms):
                 yield Done(at_ms, self._forgotten_ms(address, by_ms) + under_way_ms >= at_ms, broker)
@@ -294,15 +294,14 @@ class Unasked(Process):
         """Heartbeats of a producer, which are those of its rounds; wrong are more than there were rounds, for each
         name that a route had for the address. The round that is under way when a process ends has no row."""
         begun, unsaid = [run.began_ms for run in self.runs_of(HEARTBEAT)], 1 + self.life.incarnation
-        routes = [(run.row.decoded or {}).get("brokers") or {} for run in self.rows("route_changed")]
+        routes = [run.value.get("brokers") or {} for run in self.rows("route_changed")]
         named = grouped({(at, name) for brokers in routes for name, ids in brokers.items() for at in ids.values()})
-        near_ms = self.timers.delivery_ms + (self.timers.clocks_ms or 0.0)
         for broker, times in self.at_brokers("client_heartbeat").items():
             own = sorted(at_ms for at_ms in times if self.life.start_ms <= at_ms < self.end_ms)
             addresses = (at for at, owner in self.world.owners.items() if owner == broker)
             names = max([1, *(len(named.get(at, ())) for at in addresses)])
             for number, at_ms in enumerate(own, 1):
-                rounds = bisect_right(begun, at_ms + near_ms) + unsaid
+                rounds = bisect_right(begun, at_ms + self.near_ms) + unsaid
                 yield Done(at_ms, number <= rounds * names, broker)
 
     def _at_slaves(self) -> Iterator[Done]:
@@ -359,12 +358,12 @@ class Unasked(Process):
 
     def _shared_out(self) -> Iterator[Done]:
         """Topics that its rounds shared out; wrong are those for which no list had come."""
-        lists = grouped((run.row.topic or "", run.ended_ms) for run in self.rows("members_listed"))
+        lists = grouped((run.row.topic, run.ended_ms) for run in self.rows("members_listed"))
         taken, before = self.rows("queue_taken"), -1
         for run in self.runs_of(REBALANCE):
             # by the order of its rows, too: a round that was due meanwhile begins as the one before it ends
             here = (one for one in taken if run.began_ms <= one.ended_ms and before < one.row.seq < run.row.seq)
-            topics, before = {one.row.topic or "" for one in here}, run.row.seq
+            topics, before = {one.row.topic for one in here}, run.row.seq
             for topic in topics.union(run.value.get("shared") or ()):
                 came = self.within(lists.get(topic, ()), run.began_ms - self.timers.delivery_ms, run.ended_ms)
                 yield Done(run.ended_ms, came)
@@ -398,7 +397,7 @@ class Unasked(Process):
         near_ms, members = self.timers.delivery_ms + self.timers.A_ms, frozenset(self.world.members_of(self.life.node))
         changes_at = grouped((row.node, row.time_ms) for row in changes_of(self.control, members))
         for run in self.rows("members_changed"):
-            broker, at_ms = self.world.owners.get(run.row.address or "", ""), run.ended_ms
+            broker, at_ms = self.world.owners.get(run.row.address, ""), run.ended_ms
             disturbed = self.troubles.between(broker, at_ms - near_ms, at_ms) or self.held(at_ms - near_ms, at_ms)
             is_last = at_ms + near_ms >= self.end_ms  # the broker may not live to record the change
             if broker and not disturbed and not is_last:

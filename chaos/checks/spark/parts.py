@@ -186,8 +186,7 @@ def _count_parts(
 @lru_cache(maxsize=4)
 def _heard(said: bytes) -> tuple[list[Asked], Control]:
     """What is asked for, and the control rows; once a worker."""
-    found: tuple[list[Asked], Control] = pickle.loads(said)
-    return found
+    return pickle.loads(said)
 
 
 def _tables(batches: Iterator[pa.RecordBatch], at_once: int | None) -> Iterator[pa.Table]:

@@ -358,7 +358,7 @@ class MemoryNetwork:
             server.came_in(at_s, theirs.accepted, accept)
         ours.protocol = factory()
         ours.protocol.connection_made(ours)
-        return ours.protocol  # type: ignore[no-any-return]
+        return ours.protocol
 
     def listen(self, process: ProcessLoop, address: Address, factory: ProtocolFactory) -> Listener:
         if address in self._listening:

@@ -258,5 +258,4 @@ def _two_cells(squares: Numbers, starts: Numbers, log_factorial: Floats) -> Floa
         tail += term
         term *= y / (starts - y + 1)
         y = np.maximum(y - 1, 0)
-    chances: Floats = np.where(apart == 0, 1.0, np.minimum(1.0, 2 * tail))
-    return chances
+    return np.where(apart == 0, 1.0, np.minimum(1.0, 2 * tail))

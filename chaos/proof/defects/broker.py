@@ -104,7 +104,7 @@ def broker_registers_twice(broker: Broker) -> None:
     async def invoke(call: Any, address: Address, command: RemotingCommand, **how: Any) -> RemotingCommand:
         if command.code == RequestCode.REGISTER_BROKER:
             await call(address, replace(command, opaque=command.opaque + (1 << 20)), **how)
-        return cast(RemotingCommand, await call(address, command, **how))
+        return await call(address, command, **how)
 
 
 @planted(BROKER_A, "smoke", caught_by="timers_kept")
@@ -117,7 +117,7 @@ def broker_registers_on_new_channels(broker: Broker) -> None:
     async def invoke(call: Any, address: Address, command: RemotingCommand, **how: Any) -> RemotingCommand:
         if command.code == RequestCode.REGISTER_BROKER and address in channels:
             left_open.append(channels.pop(address))
-        return cast(RemotingCommand, await call(address, command, **how))
+        return await call(address, command, **how)
 
 
 @planted(BROKER_A, "broker-hole", caught_by="timers_kept")
@@ -311,8 +311,7 @@ def broker_makes_a_retry_topic_of_eight_queues(broker: Broker) -> None:
 
     @around(broker.services.topics, "create_for_group")
     def create_as_any(create: Any, topic: str, queue_nums: int, **more: Any) -> TopicConfig | None:
-        made: TopicConfig | None = create(topic, broker.services.config.default_topic_queue_nums, **more)
-        return made
+        return create(topic, broker.services.config.default_topic_queue_nums, **more)
 
 
 @planted(BROKER_A, "topic-then-kill", caught_by="routes_as_registered")
@@ -569,7 +568,7 @@ def broker_acknowledges_the_next_offset(broker: Broker) -> None:
     @around(send.__self__, "acknowledge")
     def acknowledge_the_next(acknowledge: Any, stored: Append, *about: Any) -> RemotingCommand:
         offset = stored.queue_offset + is_next()
-        return cast(RemotingCommand, acknowledge(replace(stored, queue_offset=offset), *about))
+        return acknowledge(replace(stored, queue_offset=offset), *about)
 
 
 # -- answers to pulls

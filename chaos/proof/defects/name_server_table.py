@@ -6,7 +6,7 @@ silent brokers also keep the NameServer from closing idle channels, because a cl
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 from ....actors.namesrv.route_table import RouteTable
 from ....actors.namesrv.server import NameServer
@@ -129,7 +129,7 @@ def name_server_takes_one_topic_first(server: NameServer) -> None:
     def register_into(register: Any, group: BrokerGroup, one: Registration, *how: Any) -> Registered:
         if len(one.rows) == 1:
             group.addrs.setdefault(one.broker_id, one.broker_addr)
-        return cast(Registered, register(group, one, *how))
+        return register(group, one, *how)
 
 
 @planted(NS_0, "asks-first", caught_by="no_false_eviction registrations_are_kept")

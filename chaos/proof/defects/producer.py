@@ -171,8 +171,7 @@ def producer_leaves_the_queue_of_a_key(node: ProducerNode) -> None:
     async def selected(send: Any, request: Any, record: Any, select: Any, timeout_ms: int) -> SendResult:
         further = int(is_one())
         after = lambda queues: queues[(queues.index(select(queues)) + further) % len(queues)]  # noqa: E731
-        result: SendResult = await send(request, record, after, timeout_ms)
-        return result
+        return await send(request, record, after, timeout_ms)
 
 
 @planted(PRODUCER_0, "slave-reads", caught_by="living_are_used")

@@ -3,7 +3,7 @@ serve the wrong messages."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 from ....actors.broker.config import BrokerConfig
 from ....actors.broker.replication import HOUSEKEEPING_S
@@ -329,7 +329,7 @@ def sync_master_gives_up_early(broker: Broker) -> None:
     async def copied(wait: Any, end: int) -> ResponseCode:
         try:
             async with broker._context.clock.timeout(1.0):
-                return cast(ResponseCode, await wait(end))
+                return await wait(end)
         except TimeoutError:
             return ResponseCode.FLUSH_SLAVE_TIMEOUT
 

@@ -235,7 +235,7 @@ def _hosts(told: RunToDraw) -> Iterator[tuple[str, object]]:
     of = grouped((node.host, node.name) for node in told.world.nodes if node.host)
     if of:
         yield from ((f"host {host}", ", ".join(names)) for host, names in of.items())
-        if (apart_ms := told.world.timers.clocks_ms) is not None:
+        if apart_ms := told.world.timers.clocks_ms:
             yield "clocks of two hosts", f"apart by {apart_ms:.1f} ms at most"
 
 

@@ -31,8 +31,7 @@ def _edges(start_ms: float, end_ms: float, rows: int, most: float = SLICES_MAX) 
 
 
 def _slice_of(time_ms: Array, edges: Array) -> Array:
-    found: Array = np.clip(np.searchsorted(edges, time_ms, side="right") - 1, 0, len(edges) - 2)
-    return found
+    return np.clip(np.searchsorted(edges, time_ms, side="right") - 1, 0, len(edges) - 2)
 
 
 def latency_plot(canvas: Canvas, traffic: Traffic) -> Any:

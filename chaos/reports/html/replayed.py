@@ -63,8 +63,7 @@ def lanes_of(document: Mapping[str, Any]) -> tuple[list[LaneName], int]:
 
 
 def _all(document: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    found: Sequence[Mapping[str, Any]] = document["transitions"]
-    return found
+    return document["transitions"]
 
 
 _LEGEND: Sequence[tuple[str, Sequence[str]]] = (

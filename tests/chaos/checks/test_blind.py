@@ -111,5 +111,5 @@ def test_without_a_finding_for_each_thing_examined_all_depends_on_it() -> None:
     sends = invalid("no_acknowledged_loss", why="lost")
     said = with_blind(CHECKS["no_acknowledged_loss"], sends, world)
     assert (said.verdict, said.violations) == (Validity.UNKNOWN, 0)
-    nothing = Verdict.nothing_examined("no_acknowledged_loss", "no send was acknowledged")
+    nothing = Verdict.nothing_examined("no send was acknowledged", name="no_acknowledged_loss")
     assert with_blind(CHECKS["no_acknowledged_loss"], nothing, world) == nothing

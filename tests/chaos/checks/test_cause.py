@@ -152,7 +152,7 @@ def test_of_a_queue_that_its_group_does_not_read_who_holds_it_is_guilty_and_wher
 def test_of_findings_that_are_as_bad_that_of_a_users_topic_is_told_first() -> None:
     topics, about = ("DefaultCluster_REPLY_TOPIC", "broker-a", "orders"), ("lists a broker", (0.0, 9.0))
     wrong = [finding(("ns-0", "broker-a", of), *about, at_no_time("-"), out=(0.0, 9.0), wrong=1) for of in topics]
-    found = verdict_of("routes_as_registered", wrong, measured={}, nothing="", noun="routes")
+    found = replace(verdict_of(wrong, measured={}, nothing="", noun="routes"), name="routes_as_registered")
     assert [example.topic for example in found.examples] == ["orders", "DefaultCluster_REPLY_TOPIC", "broker-a"]
 
 

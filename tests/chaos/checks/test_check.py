@@ -90,8 +90,8 @@ def test_every_module_that_judges_has_a_record_and_a_test_of_its_own(folder: str
     home = Path(checks.__file__).parent / folder
     for path in sorted(home.glob("*.py")):
         text = path.read_text(encoding="utf-8")
-        if "\ndef judge(" not in text and "\nCHECK = " not in text:
+        if "\ndef judge(" not in text:
             continue
         test = Path(__file__).parent / folder / f"test_{path.stem}.py"
-        assert "\nCHECK = " in text, f"{folder}/{path.name} judges, and no check has it: its record is CHECK"
+        assert "\n@check(" in text, f"{folder}/{path.name} judges, and no check has it: its record is @check"
         assert test.is_file(), f"tests/chaos/checks/{folder}/{test.name} is missing: {path.name} has no test"

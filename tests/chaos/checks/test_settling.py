@@ -39,7 +39,9 @@ def test_the_verdict_names_what_it_does_not_judge_and_the_time_it_takes() -> Non
     valid = Verdict(name="routes_converge", verdict=Validity.VALID, examined=3)
     said = with_settling(CONVERGE, valid, world)
     assert (said.verdict, dict(said.undecided)) == (Validity.VALID, {AFTER_THE_LAST_FAULT: why})
-    nothing = with_settling(CONVERGE, Verdict.nothing_examined("routes_converge", "no segment was long enough"), world)
+    nothing = with_settling(
+        CONVERGE, Verdict.nothing_examined("no segment was long enough", name="routes_converge"), world
+    )
     assert nothing.why == f"no segment was long enough; after the last fault {why}"
     assert not with_settling(CONVERGE, valid, ended(94).facts()[1]).undecided
 

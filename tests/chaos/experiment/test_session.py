@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> RunFolder:
 
 
 def nobody_judges(_run: RunFolder, _as_run: Scenario) -> list[Verdict]:
-    return [Verdict.nothing_examined("routes_converge", "nobody judges here")]
+    return [Verdict.nothing_examined("nobody judges here", name="routes_converge")]
 
 
 def test_without_a_workload_there_are_only_servers_and_no_topic_and_the_end_heals_nothing(tmp_path: Path) -> None:

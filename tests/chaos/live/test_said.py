@@ -44,7 +44,7 @@ def test_each_line_is_an_object_and_every_one_after_the_cluster_is_a_verdict(
 
 
 def test_the_end_of_a_judged_cluster_says_why_a_check_is_not_valid() -> None:
-    idle = Verdict.nothing_examined("no_resurrection", "no broker was killed")
+    idle = Verdict.nothing_examined("no broker was killed", name="no_resurrection")
     judged = Judged(History(where="up2", checks=()), [RIGHT, idle], Engine.PLAIN)
     assert _ended(judged) == "verdicts: UNKNOWN   up2\n  no_resurrection UNKNOWN: no broker was killed"
     assert _to_decide(judged) == (

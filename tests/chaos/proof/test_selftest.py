@@ -62,14 +62,14 @@ def test_after_ctrl_c_the_table_has_the_runs_that_were_judged(tmp_path: Path) ->
 
 def test_a_twin_is_clean_only_where_every_check_judged_it() -> None:
     history, (first, *others) = History(where="a run", checks=CHECK_NAMES), CHECK_NAMES
-    some = [Verdict.nothing_examined(name, "nothing") for name in others]
+    some = [Verdict.nothing_examined("nothing", name=name) for name in others]
     failed = Verdict.of_failed_check(first, ValueError("no"))
     for verdicts_ in (some, [failed, *some]):
         outcome = SelftestOutcome.of(Judged(history, verdicts_, Engine.PLAIN), None)
         assert (outcome.passed, outcome.result) == (False, f"NOT JUDGED by {first}")
     assert (
         SelftestOutcome.of(
-            Judged(history, [Verdict.nothing_examined(first, "nothing"), *some], Engine.PLAIN), None
+            Judged(history, [Verdict.nothing_examined("nothing", name=first), *some], Engine.PLAIN), None
         ).result
         == "clean"
     )

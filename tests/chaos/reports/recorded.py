@@ -31,7 +31,7 @@ VERDICTS = (
         measured={"lost": 0},
         allowed={"formula": "0 lost", "listed": [address_of("ns-1")]},
     ),
-    Verdict.nothing_examined("dead_name_servers_left", "no NameServer was lost"),
+    Verdict.nothing_examined("no NameServer was lost", name="dead_name_servers_left"),
 )
 
 

@@ -133,7 +133,7 @@ def test_no_letter_of_a_formula_stands_in_the_lines() -> None:
 
 
 def test_a_run_that_is_not_decided_says_why() -> None:
-    unknown = Verdict.nothing_examined("exercised", "the fault had no effect.")
+    unknown = Verdict.nothing_examined("the fault had no effect.", name="exercised")
     assert "(seed 1). exercised is not decided: the fault had no effect. broker-a was" in said(TRUE, unknown)[0]
 
 
@@ -244,7 +244,7 @@ def test_of_an_import_it_is_told_what_happened_and_not_what_was_injected() -> No
 def test_of_an_excerpt_in_which_no_check_has_anything_to_judge_each_group_is_a_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    nothing = [Verdict.nothing_examined(check, "nothing was recorded") for check in CHECKS]
+    nothing = [Verdict.nothing_examined("nothing was recorded", name=check) for check in CHECKS]
     assert {(group.told, group.is_judged) for group in groups(nothing)} == {((), False)}
     told = of_incident(answers(nothing, None, "excerpt"), {"episodes": []}, is_judged=False)
     print_answers(nothing, told.lines())
@@ -386,7 +386,7 @@ def test_the_broken_rule_is_the_rule_of_the_violation_s_kind_and_more_counts_tha
     avoids = "selectOneMessageQueue: a retry avoids the broker that failed"
     found = [wrong(SAME, avoids, at_ms) for at_ms in (1.0, 2.0, 3.0)]
     found.append(wrong("given up too soon", "sendDefaultImpl: a message is sent again", 4.0))
-    of_rule = verdict_of("living_are_used", found, measured={}, nothing="", noun="uses broke a rule")
+    of_rule = replace(verdict_of(found, measured={}, nothing="", noun="uses broke a rule"), name="living_are_used")
     first, broken, *_ = said(of_rule)
     assert "had failed, at 0.0 s; and 2 more, and 1 violation of another kind. broker-a was cut" in first
     assert broken == "Broken rule: a retry avoids the broker that failed (living_are_used: selectOneMessageQueue)."
@@ -417,7 +417,7 @@ def test_checks_stand_in_groups_those_that_are_not_valid_first_and_what_was_exer
 
 
 def test_what_was_not_exercised_is_a_group_like_any_other() -> None:
-    nothing = Verdict.nothing_examined("exercised", "the fault had no effect")
+    nothing = Verdict.nothing_examined("the fault had no effect", name="exercised")
     assert [group.label for group in groups([TRUE, nothing])] == ["routes", "exercised"]
     assert exercised_line([TRUE, nothing]) == ""
 

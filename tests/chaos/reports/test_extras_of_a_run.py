@@ -140,7 +140,7 @@ def test_without_the_wall_clocks_origin_no_line_of_a_log_has_a_time(tmp_path: Pa
 def test_the_page_says_the_planted_defect_the_clock_and_each_undecided_checks_reason(tmp_path: Path) -> None:
     write_parquet(story().rows, tmp_path)
     reasons = {"routes_converge": "one", "order_kept": "two", "duplicates": "one"}
-    page = html_report(RUN, [Verdict.nothing_examined(name, why) for name, why in reasons.items()], tmp_path)
+    page = html_report(RUN, [Verdict.nothing_examined(why, name=name) for name, why in reasons.items()], tmp_path)
     assert "With the planted defect broker-stores-twice." in page
     assert "The run was on the virtual clock, where there is no wall-clock time" in page
     assert "routes_converge and 2 other checks are not decided: one." in page

@@ -30,7 +30,7 @@ def test_the_first_hypothesis_of_each_episode_is_told_with_its_certainty() -> No
             episode(("certain", "<ns-0> hung")),
         ]
     }
-    verdicts = [JUDGED, Verdict.nothing_examined("availability", "no operation ended")]
+    verdicts = [JUDGED, Verdict.nothing_examined("no operation ended", name="availability")]
     assert result(document, verdicts, 3) == (
         "Likely (0.96): broker-a's process ended. Certain (0.96): <ns-0> hung. No rule of RocketMQ was broken, as far "
         "as these logs show. 4 checks cannot be decided by these logs."

@@ -93,7 +93,9 @@ def test_every_moment_of_findings_and_examples_is_counted_from_the_timeline_and_
         wrong_to_ms=38_000.0,
         times={"lost": 3_000.0},
     )
-    verdict = Verdict.nothing_examined("dead_name_servers_left", "", findings=(finding,), examples=(finding.example,))
+    verdict = Verdict.nothing_examined(
+        "", name="dead_name_servers_left", findings=(finding,), examples=(finding.example,)
+    )
     moved = verdict.since_timeline(3_000.0)
     (found,), (shown,) = moved.findings, moved.examples
     assert (found.from_ms, found.to_ms, found.wrong_from_ms, found.wrong_to_ms) == (30_000, 87_000, 30_000, 35_000)

@@ -51,7 +51,7 @@ def test_a_group_is_folded_until_something_in_it_is_wrong(page: str) -> None:
 
 
 def test_a_run_that_recorded_nothing_has_its_verdicts_all_the_same(tmp_path: Path) -> None:
-    page = html_report(RUN, [Verdict.nothing_examined("routes_converge", "nothing was recorded")], tmp_path)
+    page = html_report(RUN, [Verdict.nothing_examined("nothing was recorded", name="routes_converge")], tmp_path)
     assert "nothing was recorded" in page
     assert len(page) < 100_000
 

@@ -22,7 +22,7 @@ INVALID = invalid(
     examples=(Example(more={"msg_key": "<k>&\x00"}),),
     why="2 acknowledged messages were never seen again",
 )
-UNKNOWN = Verdict.nothing_examined("dead_brokers_avoided", "no broker died")
+UNKNOWN = Verdict.nothing_examined("no broker died", name="dead_brokers_avoided")
 ALL = (VALID, INVALID, UNKNOWN)
 
 

@@ -88,7 +88,7 @@ def test_without_a_quiet_time_or_an_operation_it_says_so() -> None:
     assert measured_sentences(availability(quiet=None, quiet_operations=0, quiet_stretches=[[0.0, 1000.0]], series={}))[
         1:
     ] == ["when it was quiet, 0.0 to 1.0 s, no operation ended"]
-    assert measured_sentences(Verdict.nothing_examined("availability", "nothing")) == []
+    assert measured_sentences(Verdict.nothing_examined("nothing", name="availability")) == []
 
 
 def test_the_page_has_the_sentences_in_place_of_the_numbers_and_the_table_the_first_two() -> None:

@@ -17,7 +17,7 @@ INVALID = invalid(
     allowed={"bound_ms": 33_000.0, "formula": "R + C"},
     examples=(Example(who="producer-0", from_ms=61_000.0),),
 )
-UNKNOWN = Verdict.nothing_examined("exercised", "no fault of the scenario was seen")
+UNKNOWN = Verdict.nothing_examined("no fault of the scenario was seen", name="exercised")
 
 
 def said(*verdicts: Verdict, name: str = "smoke", again: str = "again") -> str:

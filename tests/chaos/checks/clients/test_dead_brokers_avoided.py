@@ -3,7 +3,7 @@
 import pytest
 
 from nemesrv.chaos.checks.cause import cause_of
-from nemesrv.chaos.checks.clients.dead_brokers_avoided import CHECK
+from nemesrv.chaos.checks.clients.dead_brokers_avoided import judge
 from nemesrv.chaos.verdict import Validity
 from tests.chaos.builder import KILL, PAUSE, HistoryBuilder, address_of, cluster, example, valid
 
@@ -40,7 +40,7 @@ def crash(last_send_s: float, last_pull_s: float, *, attempt: int = 0, lag_ms: f
 
 
 def test_clients_that_leave_a_killed_broker_within_a_poll_and_a_rebalance_are_valid() -> None:
-    assert crash(last_send_s=129, last_pull_s=149).judged(CHECK) == valid(
+    assert crash(last_send_s=129, last_pull_s=149).judged(judge) == valid(
         "dead_brokers_avoided",
         examined=2,
         measured={
@@ -61,7 +61,7 @@ def test_clients_that_leave_a_killed_broker_within_a_poll_and_a_rebalance_are_va
 
 
 def test_a_producer_that_keeps_using_it_is_invalid() -> None:
-    verdict = crash(last_send_s=150, last_pull_s=149).judged(CHECK)
+    verdict = crash(last_send_s=150, last_pull_s=149).judged(judge)
     assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.INVALID, 2, 1)
     (late,) = verdict.examples
     about = {"topic": "orders", "after": "f1 start", "times": {"lost": 100}, "op_id": "op-150", "late_uses": 1}
@@ -73,7 +73,7 @@ def test_a_broken_promise_says_what_rocketmq_allows() -> None:
     builder = cluster(clients=("producer-0",), promises={"brokers_left_within_s": 20}).at(100).fault(*KILL)
     for at_s, broker in ((125, "broker-a"), (160, "broker-b"), (190, "broker-b")):
         send(builder, at_s, broker)
-    verdict = builder.at(200).fault(*KILL, end=True).restarted("broker-a").end(240).judged(CHECK)
+    verdict = builder.at(200).fault(*KILL, end=True).restarted("broker-a").end(240).judged(judge)
     cause = cause_of([verdict])
     assert cause is not None
     assert (
@@ -86,7 +86,7 @@ def test_it_is_the_last_use_that_is_told_however_near_to_the_end_of_the_absence(
     builder = cluster(clients=("producer-0",)).at(100).fault(*KILL)
     for at_s in (160, 188):  # the first is further from both ends of 130 to 190 s
         send(builder, at_s, "broker-a")
-    verdict = send(builder.at(190).fault(*KILL, end=True), 191, "broker-b").end(300).judged(CHECK)
+    verdict = send(builder.at(190).fault(*KILL, end=True), 191, "broker-b").end(300).judged(judge)
     (worst,) = verdict.examples
     assert (worst.from_ms, worst.measured_ms, worst.over_ms) == (188_000.0, 88_000.0, 58_000.0)
     assert (worst.more["op_id"], worst.more["late_uses"]) == ("op-188", 2)
@@ -94,25 +94,25 @@ def test_it_is_the_last_use_that_is_told_however_near_to_the_end_of_the_absence(
 
 
 def test_a_consumer_that_keeps_pulling_from_it_is_invalid() -> None:
-    verdict = crash(last_send_s=129, last_pull_s=170).judged(CHECK)
+    verdict = crash(last_send_s=129, last_pull_s=170).judged(judge)
     assert [example.who for example in verdict.examples] == ["consumer-0"]
     assert verdict.verdict is Validity.INVALID
 
 
 def test_a_retry_may_use_the_route_its_send_began_with() -> None:
-    assert crash(last_send_s=132, last_pull_s=149, attempt=1).judged(CHECK).verdict is Validity.VALID
-    assert crash(last_send_s=132, last_pull_s=149, attempt=0).judged(CHECK).verdict is Validity.INVALID
+    assert crash(last_send_s=132, last_pull_s=149, attempt=1).judged(judge).verdict is Validity.VALID
+    assert crash(last_send_s=132, last_pull_s=149, attempt=0).judged(judge).verdict is Validity.INVALID
 
 
 @pytest.mark.parametrize(("lag_ms", "expected"), [(1000.0, Validity.VALID), (10.0, Validity.INVALID)])
 def test_a_use_is_late_by_no_more_than_timers_fired_late(lag_ms: float, expected: Validity) -> None:
-    verdict = crash(last_send_s=131, last_pull_s=149, lag_ms=lag_ms).judged(CHECK)
+    verdict = crash(last_send_s=131, last_pull_s=149, lag_ms=lag_ms).judged(judge)
     assert (verdict.verdict, verdict.violations) == (expected, int(expected is Validity.INVALID))
 
 
 def test_a_client_that_did_nothing_after_the_window_proves_nothing() -> None:
     builder = cluster(clients=("producer-0",)).at(100).fault(*KILL)
-    verdict = send(builder, 110, "broker-b").end(200).judged(CHECK)
+    verdict = send(builder, 110, "broker-b").end(200).judged(judge)
     assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
 
 
@@ -126,7 +126,7 @@ def test_a_broker_that_is_back_before_a_client_has_to_leave_it_decides_nothing_w
     builder.at(100).fault(*KILL)
     for at_s in (115, 160, 190):
         send(builder, at_s, "broker-b", address=address_of("broker-b"))
-    found = builder.at(200).fault(*KILL, end=True).restarted("broker-a").end(240).judged(CHECK)
+    found = builder.at(200).fault(*KILL, end=True).restarted("broker-a").end(240).judged(judge)
     assert (found.verdict, found.measured["promised"]) == (expected, int(expected is Validity.VALID))
     if expected is Validity.UNKNOWN:
         assert (
@@ -138,7 +138,7 @@ def test_a_broker_that_is_back_before_a_client_has_to_leave_it_decides_nothing_w
 def test_the_last_broker_of_a_topic_may_be_used_for_ever() -> None:
     builder = cluster(clients=("producer-0",)).at(50).topic("broker-a", "only-here").at(100).fault(*KILL)
     send(builder, 180, "broker-a", topic="only-here")
-    verdict = send(builder, 190, "broker-b").end(220).judged(CHECK)
+    verdict = send(builder, 190, "broker-b").end(220).judged(judge)
     assert (verdict.verdict, verdict.examined) == (Validity.VALID, 1)
 
 
@@ -148,13 +148,13 @@ def test_a_broker_is_the_last_of_its_topic_where_the_other_registers_with_anothe
 ) -> None:
     builder = cluster(clients=("producer-0", "consumer-0"), nodes={"broker-b": {"name_servers": listed}})
     send(builder.at(100).fault(*KILL), 190, "broker-a")
-    assert builder.at(200).fault(*KILL, end=True).restarted("broker-a").end(240).judged(CHECK).verdict is expected
+    assert builder.at(200).fault(*KILL, end=True).restarted("broker-a").end(240).judged(judge).verdict is expected
 
 
 def test_a_broker_that_only_this_client_cannot_reach_is_not_judged() -> None:
     builder = cluster(clients=("producer-0",)).at(100)
     builder.fault("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "producer-0", "broker-a")
-    verdict = send(builder, 400, "broker-a").end(500).judged(CHECK)
+    verdict = send(builder, 400, "broker-a").end(500).judged(judge)
     assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
 
 
@@ -166,7 +166,7 @@ def test_a_hung_broker_is_left_after_expiry_and_a_poll_that_its_heartbeat_holds_
     builder = cluster(clients=("producer-0",)).at(100).fault(*PAUSE)
     send(builder, last_s, "broker-a")
     send(builder, 300, "broker-b").at(320).fault(*PAUSE, end=True)
-    verdict = builder.end(400).judged(CHECK)
+    verdict = builder.end(400).judged(judge)
     assert (verdict.verdict, verdict.examined) == (expected, 1)
     assert verdict.allowed["bound_ms"] == 163_000
 
@@ -184,7 +184,7 @@ def test_a_broker_whose_links_are_healed_one_after_the_other_is_judged_until_the
     send(builder, 300, "broker-b")
     for at_s, link in zip((320, 322), links, strict=True):
         builder.at(at_s).fault("f1", "black_hole", "toxiproxy.bandwidth.rate=0", *link, end=True)
-    verdict = send(builder, 321, "broker-a").end(400).judged(CHECK)
+    verdict = send(builder, 321, "broker-a").end(400).judged(judge)
     assert (verdict.verdict, verdict.examined) == (expected, 1)
     assert verdict.allowed["bound_ms"] == 163_000
 
@@ -192,7 +192,7 @@ def test_a_broker_whose_links_are_healed_one_after_the_other_is_judged_until_the
 def test_where_a_name_server_had_just_failed_too_nothing_is_promised() -> None:
     builder = cluster(clients=("producer-0",)).at(90).fault("f0", "kill", "sigkill", "ns-0").at(100).fault(*KILL)
     send(builder, 180, "broker-a")
-    assert send(builder, 190, "broker-b").end(220).judged(CHECK).examined == 0
+    assert send(builder, 190, "broker-b").end(220).judged(judge).examined == 0
 
 
 def told_of_its_end(client: str) -> HistoryBuilder:
@@ -210,7 +210,7 @@ def test_whatever_meets_a_producer_sends_to_no_broker_that_its_routes_name_no_mo
 ) -> None:
     builder = told_of_its_end("producer-0")
     send(builder, last_s, "broker-a", address=address_of("broker-a"))
-    verdict = send(builder, 150, "broker-b").end(200).judged(CHECK)
+    verdict = send(builder, 150, "broker-b").end(200).judged(judge)
     assert (verdict.verdict, verdict.examined) == (expected, 1)
 
 
@@ -230,4 +230,4 @@ def test_a_consumer_pulls_from_none_after_the_rebalance_that_knew_its_queues(
     builder.at(140).event("consumer-0", "scheduled_task", f="doRebalance", duration_ms=2.0, value=value)
     for at_s, broker in ((139, "broker-a"), (150, "broker-a"), (151, "broker-b")):
         pull(builder, at_s, broker, address=address_of(broker))
-    assert builder.end(200).judged(CHECK).verdict is expected
+    assert builder.end(200).judged(judge).verdict is expected

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nemesrv.chaos.checks.clients.dead_name_servers_left import CHECK, judge
+from nemesrv.chaos.checks.clients.dead_name_servers_left import judge
 from nemesrv.chaos.verdict import Validity
 from tests.chaos.builder import HistoryBuilder, address_of, cluster, example, judging, valid
 
@@ -74,9 +74,9 @@ def test_a_long_loss_that_another_fault_meets_is_not_told_as_short() -> None:
 
 
 def test_what_was_measured_is_told_in_a_sentence() -> None:
-    assert CHECK.tells is not None
-    assert CHECK.tells(check(silence(None).end(260)).measured).startswith("no client left the lost NameServer; ")
-    assert CHECK.tells(check(silence(150).end(260)).measured) == (
+    assert judge.tells is not None
+    assert judge.tells(check(silence(None).end(260)).measured).startswith("no client left the lost NameServer; ")
+    assert judge.tells(check(silence(150).end(260)).measured) == (
         "the last to leave: producer-0, 50.0 s after ns-0 was lost; failed calls of one client: 1 at most"
     )
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.checks.clients.living_are_used import CHECK
+from nemesrv.chaos.checks.clients.living_are_used import judge
 from nemesrv.chaos.checks.plain.tries import ELSEWHERE
 from nemesrv.chaos.oracle.time_outs import POLL
 from nemesrv.chaos.reports.sentences import measured_sentences
@@ -49,7 +49,7 @@ def in_turn(
 
 
 def verdict(builder: HistoryBuilder, *, end_s: float = 400) -> Verdict:
-    return builder.end(end_s).judged(CHECK)
+    return builder.end(end_s).judged(judge)
 
 
 def tried(
@@ -573,5 +573,5 @@ def test_all_kinds_together_are_each_counted() -> None:
         tried(*ended, builder=builder, op_id=f"o-t{number}")
     builder = retried(builder.at(45), "broker-a", "broker-a", "broker-b").at(100).fault(*KILL, end=True)
     builder = in_turn(builder.restarted("broker-a"), 20, from_s=110, ring=RING[4:]).end(400)
-    plain = builder.judged(CHECK)
+    plain = builder.judged(judge)
     assert (plain.violations, plain.measured["turns"], plain.measured["retries"]) == (13, 1, 7)

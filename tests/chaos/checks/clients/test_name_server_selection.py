@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.checks.clients.name_server_calls import kept_between_requests, selections
-from nemesrv.chaos.checks.clients.name_server_selection import CHECK, UNIFORM, judge
+from nemesrv.chaos.checks.clients.name_server_selection import UNIFORM, judge
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, address_of, cluster, judging, valid
 
@@ -170,8 +170,8 @@ def test_clients_that_choose_as_java_does_are_valid() -> None:
 
 
 def test_what_was_measured_is_told_in_a_sentence() -> None:
-    assert CHECK.tells is not None
-    assert CHECK.tells(check(client().end(100)).measured) == "first choices 10 / 11 / 10, p = 1; 0 later ones; 0 calls"
+    assert judge.tells is not None
+    assert judge.tells(check(client().end(100)).measured) == "first choices 10 / 11 / 10, p = 1; 0 later ones; 0 calls"
 
 
 def test_every_finding_is_there_right_or_wrong() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nemesrv.chaos.checks.messages.commits_follow_work import CHECK
+from nemesrv.chaos.checks.messages.commits_follow_work import judge
 from nemesrv.chaos.topology import CONSUMER_GROUP
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import KILL, HistoryBuilder, address_of, cluster, kinds
@@ -27,7 +27,7 @@ def committed(
 
 
 def verdict(builder: HistoryBuilder, *, end_s: float = 400, lag_ms: float | None = 1.0) -> Verdict:
-    return builder.end(end_s, lag_ms).judged(CHECK)
+    return builder.end(end_s, lag_ms).judged(judge)
 
 
 def worked(builder: HistoryBuilder, until: int) -> HistoryBuilder:
@@ -521,7 +521,7 @@ def _of_all_kinds() -> HistoryBuilder:
 
 def test_all_kinds_together_are_each_counted() -> None:
     builder = _of_all_kinds()
-    plain = builder.judged(CHECK)
+    plain = builder.judged(judge)
     assert [plain.measured[name] for name in _COUNTED] == [13, 3, 1, 1, 1, 1, 1]
 
 

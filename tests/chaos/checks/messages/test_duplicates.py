@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.checks.messages.duplicates import CHECK
+from nemesrv.chaos.checks.messages.duplicates import judge
 from nemesrv.chaos.verdict import Validity
 from tests.chaos.builder import KILL, HistoryBuilder, cluster, example
 
@@ -41,14 +41,14 @@ def handed_over(first_s: float) -> HistoryBuilder:
 
 
 def test_what_was_not_committed_when_the_queue_changed_hands_may_come_again() -> None:
-    verdict = handed_over(first_s=195).judged(CHECK)
+    verdict = handed_over(first_s=195).judged(judge)
     assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.VALID, 3, 0)
     assert verdict.measured == {"messages": 2, "received_again": 1, "stored_again": 0, "oldest_ms": 5000.0}
     assert verdict.allowed["bound_ms"] == 10_000.0
 
 
 def test_what_was_received_long_before_the_queue_changed_hands_must_not_come_again() -> None:
-    verdict = handed_over(first_s=185).judged(CHECK)
+    verdict = handed_over(first_s=185).judged(judge)
     assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
     (again,) = verdict.examples
     message = {"topic": "orders", "msg_key": "k-1", "queue_id": 0, "offset": 1, "first_client": "consumer-0"}
@@ -64,27 +64,27 @@ def test_what_an_operator_sent_the_group_back_to_comes_again_once_for_each_time(
     builder.at(100).offset_reset("orders", "broker-a", 1)
     take(builder, 101, "consumer-0", "take-1")
     received(builder, 102, "consumer-0", 1, "take-1")
-    assert builder.end(400).judged(CHECK).verdict is Validity.VALID
+    assert builder.end(400).judged(judge).verdict is Validity.VALID
     again = received(take(builder, 200, "consumer-1"), 201, "consumer-1", 1)
-    assert again.judged(CHECK).violations == 1
-    assert received(again, 202, "consumer-1", 0).judged(CHECK).violations == 2  # it was not sent back to that
+    assert again.judged(judge).violations == 1
+    assert received(again, 202, "consumer-1", 0).judged(judge).violations == 2  # it was not sent back to that
 
 
 def test_two_owners_may_both_receive_only_until_the_next_rebalance() -> None:
-    assert handed_over(first_s=222).judged(CHECK).verdict is Validity.VALID  # Qr + A = 23 s
-    assert handed_over(first_s=230).judged(CHECK).verdict is Validity.INVALID
+    assert handed_over(first_s=222).judged(judge).verdict is Validity.VALID  # Qr + A = 23 s
+    assert handed_over(first_s=230).judged(judge).verdict is Validity.INVALID
 
 
 def test_a_consumer_that_stood_still_goes_on_with_its_queue_for_as_long() -> None:
     builder = handed_over(first_s=185)
-    verdict = builder.at(190).lag(4000, "consumer-0", until_s=195).judged(CHECK)
+    verdict = builder.at(190).lag(4000, "consumer-0", until_s=195).judged(judge)
     assert (verdict.verdict, verdict.violations) == (Validity.VALID, 0)
 
 
 def test_twice_within_one_holding_is_never_right() -> None:
     builder = take(group(), 2, "consumer-0")
     received(received(sent(builder, 50), 50, "consumer-0"), 51, "consumer-0")
-    verdict = builder.end(100).judged(CHECK)
+    verdict = builder.end(100).judged(judge)
     assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
     assert verdict.examples[0].more["kind"] == "received twice without a rebalance"
 
@@ -92,7 +92,7 @@ def test_twice_within_one_holding_is_never_right() -> None:
 def test_a_receipt_from_a_holding_that_nobody_recorded_is_unknown() -> None:
     builder = take(group(), 2, "consumer-0")
     received(received(sent(builder, 50), 50, "consumer-0"), 51, "consumer-1", op_id=None)
-    verdict = builder.end(100).judged(CHECK)
+    verdict = builder.end(100).judged(judge)
     assert (verdict.verdict, verdict.violations) == (Validity.UNKNOWN, 0)
 
 
@@ -102,7 +102,7 @@ def test_a_killed_broker_forgets_the_commits_of_its_last_flush_too(first_s: floa
     received(sent(builder, first_s), first_s, "consumer-0")
     builder.at(100).fault(*KILL, until_s=180).restarted("broker-a")
     received(take(builder, 220, "consumer-1"), 221, "consumer-1")
-    assert builder.end(400).judged(CHECK).verdict is expected
+    assert builder.end(400).judged(judge).verdict is expected
 
 
 @pytest.mark.parametrize(("tries", "expected"), [(2, Validity.VALID), (1, Validity.INVALID)])
@@ -110,7 +110,7 @@ def test_a_message_is_stored_no_oftener_than_it_was_tried(tries: int, expected: 
     builder = received(sent(take(group(), 2, "consumer-0"), 50, tries=tries), 50, "consumer-0")
     for offset in (0, 7):
         builder.at(99).event("prober", "read", msg_key="k-0", offset=offset, **AT)
-    verdict = builder.end(100).judged(CHECK)
+    verdict = builder.end(100).judged(judge)
     assert (verdict.verdict, verdict.measured["stored_again"]) == (expected, 1)
 
 
@@ -126,7 +126,7 @@ def test_a_message_that_its_broker_read_as_often_as_it_stored_it_was_sent_too_of
         builder.event("broker-a", "send_read_again", op_id="1", msg_key="k-0")
     for offset in (0, 7):
         builder.at(99).event("prober", "read", msg_key="k-0", offset=offset, **AT)
-    (found,) = builder.end(100).judged(CHECK).findings
+    (found,) = builder.end(100).judged(judge).findings
     assert (found.kind, found.subject, found.object) == (what, guilty, "broker-a")
 
 
@@ -149,26 +149,26 @@ def test_only_a_broker_that_was_killed_within_10_s_delivers_a_delayed_message_ag
     for offset in (3, 4):
         builder.at(300).event("prober", "read", msg_key="k-900", offset=offset, **AT)
     received(builder, 55, "consumer-0", 3)
-    assert builder.end(400).judged(CHECK).verdict is expected
+    assert builder.end(400).judged(judge).verdict is expected
 
 
 def test_a_message_that_is_elsewhere_than_it_was_acknowledged_was_not_stored_twice() -> None:
     builder = received(sent(take(group(), 2, "consumer-0"), 50, 1, key="k-0"), 50, "consumer-0")
-    verdict = builder.at(99).event("prober", "read", msg_key="k-0", offset=0, **AT).end(100).judged(CHECK)
+    verdict = builder.at(99).event("prober", "read", msg_key="k-0", offset=0, **AT).end(100).judged(judge)
     assert [one.more["kind"] for one in verdict.examples] == ["acknowledged a wrong offset"]
 
 
 def test_with_broadcasting_each_consumer_receives_a_message_once() -> None:
     builder = take(take(group(workload={"broadcasting": True}), 2, "consumer-0"), 2, "consumer-1")
     received(received(sent(builder, 50), 50, "consumer-0"), 50, "consumer-1")
-    verdict = builder.end(100).judged(CHECK)
+    verdict = builder.end(100).judged(judge)
     assert (verdict.verdict, verdict.measured["received_again"]) == (Validity.VALID, 0)
 
 
 def test_a_consumer_that_sends_back_what_its_listener_consumed_is_invalid() -> None:
     builder = received(sent(take(group(), 2, "consumer-0"), 50), 50, "consumer-0")
     builder.at(51).event("consumer-0", "sent_back", msg_key="k-0", offset=0, op_id="take-0", **AT)
-    (found,) = builder.end(100).judged(CHECK).examples
+    (found,) = builder.end(100).judged(judge).examples
     assert (found.who, found.more["kind"]) == ("consumer-0", "sent back after success")
 
 
@@ -176,16 +176,16 @@ def test_each_further_receipt_is_examined_so_no_more_is_wrong_than_was_examined(
     builder = sent(take(group(), 2, "consumer-0"), 50)
     for number in range(4):
         received(builder, 50 + number, "consumer-0")
-    verdict = builder.end(100).judged(CHECK)
+    verdict = builder.end(100).judged(judge)
     assert (verdict.violations, verdict.examined) == (3, 4)
 
 
 def test_what_nothing_explains_is_shown_before_what_lateness_may_explain() -> None:
     builder = sent(take(group(), 2, "consumer-0"), 50)
     received(received(builder, 50, "consumer-0", op_id=None), 51, "consumer-1", op_id=None)
-    verdict = builder.end(100).judged(CHECK)
+    verdict = builder.end(100).judged(judge)
     assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 2)
     assert verdict.why.startswith("1 duplicates may be the machine's lateness (up to 1 ms)")
-    verdict = received(received(builder, 60, "consumer-0", 1), 61, "consumer-0", 1).judged(CHECK)
+    verdict = received(received(builder, 60, "consumer-0", 1), 61, "consumer-0", 1).judged(judge)
     assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.INVALID, 4, 1)
     assert [example.more["msg_key"] for example in verdict.examples] == ["k-1"]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.checks.messages.messages_delivered import CHECK
+from nemesrv.chaos.checks.messages.messages_delivered import judge
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import KILL, HistoryBuilder, address_of, cluster, kinds
 
@@ -50,7 +50,7 @@ def received(
 
 
 def verdict(builder: HistoryBuilder, *, end_s: float = 400, lag_ms: float | None = 1.0) -> Verdict:
-    return builder.end(end_s, lag_ms).judged(CHECK)
+    return builder.end(end_s, lag_ms).judged(judge)
 
 
 def test_what_comes_within_five_seconds_is_prompt() -> None:
@@ -446,6 +446,6 @@ def _of_all_kinds(*, broadcasting: bool) -> HistoryBuilder:
 @pytest.mark.parametrize("broadcasting", [False, True])
 def test_all_kinds_together_are_each_counted(broadcasting: bool) -> None:
     builder = _of_all_kinds(broadcasting=broadcasting)
-    plain = builder.judged(CHECK)
+    plain = builder.judged(judge)
     times = 2 if broadcasting else 1
     assert [plain.measured[name] for name in ("not_received", "late", "changed")] == [2 * times, 2 * times, times]

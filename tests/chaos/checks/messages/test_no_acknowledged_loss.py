@@ -1,7 +1,7 @@
 """no_acknowledged_loss over hand-written histories."""
 
 from nemesrv.chaos.checks.happened import happened
-from nemesrv.chaos.checks.messages.no_acknowledged_loss import CHECK
+from nemesrv.chaos.checks.messages.no_acknowledged_loss import judge
 from nemesrv.chaos.verdict import Validity
 from nemesrv.remoting.message_id import offset_msg_id
 from nemesrv.remoting.node.network import Address
@@ -26,7 +26,7 @@ def sends() -> HistoryBuilder:
 
 def test_what_nobody_received_but_the_final_read_holds_is_not_lost() -> None:
     builder = sends().at(10).event("reader", "read", msg_key="k-1", offset=1, **AT)
-    assert builder.event("reader", "read_done", offset=2, **AT).judged(CHECK) == valid(
+    assert builder.event("reader", "read_done", offset=2, **AT).judged(judge) == valid(
         "no_acknowledged_loss",
         examined=2,
         measured={"acknowledged": 2, "received": 1, "only_in_final_reads": 1, "lost": 0, "unread": 0},
@@ -35,7 +35,7 @@ def test_what_nobody_received_but_the_final_read_holds_is_not_lost() -> None:
 
 
 def test_what_neither_a_consumer_nor_a_complete_final_read_holds_is_lost() -> None:
-    assert sends().at(10).event("reader", "read_done", offset=1, **AT).judged(CHECK) == invalid(
+    assert sends().at(10).event("reader", "read_done", offset=1, **AT).judged(judge) == invalid(
         "no_acknowledged_loss",
         examined=2,
         measured={"acknowledged": 2, "received": 1, "only_in_final_reads": 0, "lost": 1, "unread": 0},
@@ -52,7 +52,7 @@ def test_a_lost_message_is_told_with_the_next_restart_of_its_broker_else_its_nex
         told.at(5).fault("kill-1", "kill", "sigkill", "broker-a", until_s=8 if again else None)
         if again:
             told.restarted("broker-a")
-        (lost,) = told.at(9).event("reader", "read_done", offset=0, **AT).end(10).judged(CHECK).examples
+        (lost,) = told.at(9).event("reader", "read_done", offset=0, **AT).end(10).judged(judge).examples
         assert happened(lost) == (
             "broker-a lost a message of topic orders that broker-a had acknowledged to producer-0 at 1.0 s; "
             f"the broker's next {said}"
@@ -61,7 +61,7 @@ def test_a_lost_message_is_told_with_the_next_restart_of_its_broker_else_its_nex
 
 def test_where_the_final_read_of_that_queue_is_incomplete_nobody_knows() -> None:
     other = {**AT, "queue_id": 1}
-    verdict = sends().at(10).event("reader", "read_done", offset=0, **other).judged(CHECK)
+    verdict = sends().at(10).event("reader", "read_done", offset=0, **other).judged(judge)
     assert (verdict.verdict, verdict.violations, verdict.measured["unread"]) == (Validity.UNKNOWN, 0, 1)
     assert [example.more["msg_key"] for example in verdict.examples] == ["k-1"]
     assert "incomplete" in verdict.why
@@ -76,15 +76,15 @@ def test_a_sync_master_acknowledges_nothing_while_no_slave_of_its_runs() -> None
         return builder.event("consumer-0", "receive", msg_key="k-1", offset=0, **AT).end(300)
 
     for sent_s, validity in ((99, Validity.VALID), (150, Validity.INVALID), (201, Validity.VALID)):
-        found = told(sent_s).judged(CHECK)
+        found = told(sent_s).judged(judge)
         assert (found.verdict, found.violations) == (validity, int(validity is Validity.INVALID))
-        plain = told(sent_s).judged(CHECK)
+        plain = told(sent_s).judged(judge)
         assert (plain.verdict, plain.measured, plain.examples) == (found.verdict, found.measured, found.examples)
 
 
 def test_what_is_lost_decides_before_what_nobody_knows() -> None:
     builder = sends().at(0).event("producer-0", "send", type="ok", msg_key="k-9", offset=0, **{**AT, "queue_id": 1})
-    verdict = builder.at(10).event("reader", "read_done", offset=2, **AT).judged(CHECK)
+    verdict = builder.at(10).event("reader", "read_done", offset=2, **AT).judged(judge)
     assert (verdict.verdict, verdict.violations, verdict.examples) == (Validity.INVALID, 1, (EXAMPLE,))
     assert [(finding.kind, finding.wrong, finding.late) for finding in verdict.findings] == [
         ("lost", 1, 0),
@@ -112,24 +112,24 @@ def id_at(offset: int, broker: str = "broker-a") -> str:
 
 
 def test_an_answer_names_the_place_of_its_message() -> None:
-    verdict = named(id_at(0), id_at(200)).judged(CHECK)
+    verdict = named(id_at(0), id_at(200)).judged(judge)
     assert (verdict.verdict, verdict.measured["ids_compared"]) == (Validity.VALID, 2)
     for msg_id, kind, said in (
         (id_at(0), "answered another message's id", "under which the message of topic orders is not stored"),
         (id_at(200, "broker-b"), "answered another broker's id", "lacks broker-a's address"),
     ):
-        verdict = named(id_at(0), msg_id).judged(CHECK)
+        verdict = named(id_at(0), msg_id).judged(judge)
         (wrong,) = verdict.examples
         assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
         assert verdict.why == "1 of 2 sends were answered with a wrong offsetMsgId"
-        assert (wrong.more["kind"], CHECK.accused(wrong)) == (kind, "broker-a")
+        assert (wrong.more["kind"], judge.accused(wrong)) == (kind, "broker-a")
         assert happened(wrong).startswith("broker-a answered a send of producer-0 ")
         assert said in happened(wrong)
 
 
 def test_an_id_is_not_compared_without_an_answer_or_a_record_that_has_one() -> None:
     for builder in (named(None, None), named(id_at(0), id_at(0), read=False)):
-        verdict = builder.judged(CHECK)
+        verdict = builder.judged(judge)
         assert (verdict.verdict, verdict.violations, "ids_compared" in verdict.measured) == (Validity.VALID, 0, False)
 
 
@@ -143,4 +143,4 @@ def test_an_address_in_an_id_is_wrong_only_if_a_broker_of_ours_that_was_asked_by
         (named(id_at(0, "broker-b"), read=False, sent_to=address_of("broker-b")), Validity.VALID),
         (named(strange, read=False, settings={"broker-a": {"brokerIP1": "172.17.0.3"}}), Validity.VALID),
     ):
-        assert builder.judged(CHECK).verdict is validity
+        assert builder.judged(judge).verdict is validity

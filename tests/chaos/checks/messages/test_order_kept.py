@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.checks.messages.order_kept import CHECK
+from nemesrv.chaos.checks.messages.order_kept import judge
 from nemesrv.chaos.verdict import Validity
 from tests.chaos.builder import HistoryBuilder, address_of, cluster, example
 
@@ -21,13 +21,13 @@ def sends(*rows: tuple[float, float, int], **at: object) -> HistoryBuilder:
 
 
 def test_later_sends_of_a_producer_have_higher_offsets() -> None:
-    verdict = sends((10, 11, 0), (12, 13, 4), (14, 15, 9)).judged(CHECK)
+    verdict = sends((10, 11, 0), (12, 13, 4), (14, 15, 9)).judged(judge)
     assert (verdict.verdict, verdict.examined) == (Validity.VALID, 3)
     assert verdict.measured == {"sends": 3, "out_of_order": 0}
 
 
 def test_a_later_send_with_a_lower_offset_is_invalid() -> None:
-    verdict = sends((10, 11, 0), (12, 13, 9), (14, 15, 4)).judged(CHECK)
+    verdict = sends((10, 11, 0), (12, 13, 9), (14, 15, 4)).judged(judge)
     assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
     (found,) = verdict.examples
     about = {"kind": "send out of order", "msg_key": "k-2", "queue_id": 0, "offset": 4}
@@ -35,7 +35,7 @@ def test_a_later_send_with_a_lower_offset_is_invalid() -> None:
 
 
 def test_an_offset_given_twice_is_invalid() -> None:
-    assert sends((10, 11, 5), (12, 13, 5)).judged(CHECK).violations == 1
+    assert sends((10, 11, 5), (12, 13, 5)).judged(judge).violations == 1
 
 
 def test_two_messages_of_different_producers_that_were_acknowledged_at_one_offset_accuse_the_broker() -> None:
@@ -45,13 +45,13 @@ def test_two_messages_of_different_producers_that_were_acknowledged_at_one_offse
     builder.at(40).event("consumer-0", "pull", type="ok", code=19, offset=13, **pull, **AT)
     for at_s, producer in ((20, "producer-0"), (90, "producer-1")):
         builder.at(at_s).event(producer, "send", type="ok", msg_key=producer, offset=13, duration_ms=1, **AT)
-    (found,) = builder.end(100).judged(CHECK).examples
+    (found,) = builder.end(100).judged(judge).examples
     assert (found.what, found.who) == ("broker-a", "producer-1")
     assert found.more["kind"] == "two messages at one offset"
 
 
 def test_sends_that_overlap_may_be_stored_in_either_order() -> None:
-    assert sends((10, 13, 9), (12, 14, 4)).judged(CHECK).verdict is Validity.VALID
+    assert sends((10, 13, 9), (12, 14, 4)).judged(judge).verdict is Validity.VALID
 
 
 def test_queues_and_producers_are_in_no_order_with_each_other() -> None:
@@ -59,7 +59,7 @@ def test_queues_and_producers_are_in_no_order_with_each_other() -> None:
     for number, (node, queue_id) in enumerate((("producer-0", 1), ("producer-1", 0))):
         where = {**AT, "queue_id": queue_id}
         builder.at(20).event(node, "send", type="ok", msg_key=f"x-{number}", offset=0, duration_ms=1, **where)
-    assert builder.judged(CHECK).verdict is Validity.VALID
+    assert builder.judged(judge).verdict is Validity.VALID
 
 
 @pytest.mark.parametrize(
@@ -77,13 +77,13 @@ def test_only_an_ordered_workload_must_hand_over_by_offset_and_only_within_a_hol
     builder.at(9).event("producer-0", "send", type="ok", msg_key="k-0", offset=0, **AT)
     for offset, op_id in zip((5, 4), op_ids, strict=True):
         builder.at(10).event("consumer-0", "receive", msg_key=f"r-{offset}", offset=offset, op_id=op_id, **AT)
-    verdict = builder.judged(CHECK)
+    verdict = builder.judged(judge)
     assert verdict.verdict is expected
     assert [example.more["msg_key"] for example in verdict.examples] == ["r-4"] * (expected is Validity.INVALID)
 
 
 def test_all_that_is_out_of_order_is_counted_and_the_first_five_are_shown() -> None:
-    verdict = sends(*((number, number + 0.5, 20 - number) for number in range(10))).judged(CHECK)
+    verdict = sends(*((number, number + 0.5, 20 - number) for number in range(10))).judged(judge)
     assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.INVALID, 10, 9)
     assert verdict.why == "9 of 10 acknowledged sends, answers or receipts are out of order or say what is not so"
     assert [example.from_ms for example in verdict.examples] == [1000, 2000, 3000, 4000, 5000]
@@ -113,7 +113,7 @@ def answered(
     pull = {"code": code, "address": address_of(broker), "duration_ms": took_ms, "value": said}
     builder.at(30 + took_ms / 1000).event("consumer-0", "pull", type="ok", offset=asked, **pull, **AT)
     builder.made_by(made_by, "broker-a")
-    verdict = builder.at(60).event("prober", "read_done", offset=6, **AT).end(70).judged(CHECK)
+    verdict = builder.at(60).event("prober", "read_done", offset=6, **AT).end(70).judged(judge)
     return [(one.what, str(one.more["kind"]).removeprefix("answered a wrong ")) for one in verdict.examples]
 
 
@@ -157,7 +157,7 @@ def test_a_slave_has_what_its_master_acknowledged_while_nothing_was_done_to_them
         builder.at(100 + offset).event("producer-0", "send", type="ok", offset=offset, duration_ms=1, **where)
     said = {"code": 19, "value": {"max": 2, "min": 0, "next": 2}, "address": address_of("broker-a/1")}
     builder.at(150).event("consumer-0", "pull", type="ok", offset=2, duration_ms=15_001.0, **said, **where)
-    found = builder.end(200).judged(CHECK)
+    found = builder.end(200).judged(judge)
     assert [example.what for example in found.examples] == (["broker-a/1"] if wrong else [])
 
 
@@ -197,4 +197,4 @@ def test_an_operator_may_send_a_group_anywhere() -> None:
     builder.at(20).event("broker-a", "offset_reset", f="here", topic="orders", broker_name="broker-a", value=reset)
     said = {"max": 9, "min": 0, "next": 2}
     builder.at(31).event("consumer-0", "pull", type="ok", offset=9, code=21, duration_ms=1.0, value=said, **AT)
-    assert builder.judged(CHECK).verdict is Validity.VALID
+    assert builder.judged(judge).verdict is Validity.VALID

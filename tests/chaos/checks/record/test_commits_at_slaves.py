@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nemesrv.chaos.checks.messages.commits_follow_work import CHECK
+from nemesrv.chaos.checks.messages.commits_follow_work import judge
 from nemesrv.chaos.oracle.time_outs import PERSIST
 from nemesrv.chaos.topology import CONSUMER_GROUP
 from nemesrv.chaos.verdict import Validity, Verdict
@@ -86,5 +86,5 @@ def test_a_slave_answers_no_older_offset_than_its_master_had_thirteen_seconds_be
 def test_all_kinds_together_are_each_counted(tmp_path: Path) -> None:
     builder = committed(committed(story(*BROKERS), 110), 185, at="broker-a")
     builder.at(200).fault(*KILL)
-    plain = taken(builder.at(230), offset=2, node="consumer-1").end(400).judged(CHECK)
+    plain = taken(builder.at(230), offset=2, node="consumer-1").end(400).judged(judge)
     assert (plain.measured["misplaced"], plain.measured["older"]) == (1, 1)

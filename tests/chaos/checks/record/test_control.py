@@ -18,7 +18,8 @@ def test_rows_are_the_same_from_however_many_chunks() -> None:
     control = Control.of_table(whole)
     expected: dict[str, list[Row]] = {}
     for row in whole.to_pylist():
-        expected.setdefault(row["event"], []).append(Row(**row))
+        told = {name: value for name, value in row.items() if value is not None}
+        expected.setdefault(row["event"], []).append(Row(**told))
     del expected["timer_lag"]
     expected = {event: sorted(rows, key=order) for event, rows in expected.items()}
     assert control.by_event == expected

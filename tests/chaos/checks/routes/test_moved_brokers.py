@@ -49,12 +49,12 @@ def use(builder: HistoryBuilder, at_s: float, broker: str, address: str | None) 
 
 @pytest.mark.parametrize("check", [routes_are_true, routes_as_registered, one_master, no_false_eviction])
 def test_that_it_is_somewhere_else_now_is_no_fault(check: object) -> None:
-    verdict = history().end(300).judged(check.CHECK)  # type: ignore[attr-defined]
+    verdict = history().end(300).judged(check.judge)  # type: ignore[attr-defined]
     assert verdict.verdict is Validity.VALID, (verdict.why, verdict.examples)
 
 
 def test_a_name_server_that_goes_on_naming_the_old_address_is_invalid() -> None:
-    verdict = history(ns_1=OLD).end(300).judged(routes_are_true.CHECK)
+    verdict = history(ns_1=OLD).end(300).judged(routes_are_true.judge)
     assert verdict.verdict is Validity.INVALID
     assert {(one.who, one.what) for one in verdict.examples} == {("ns-1", "broker-a")}
 
@@ -67,7 +67,7 @@ def test_a_client_that_sends_to_the_old_address_which_its_routes_name_no_more_is
     address: str | None, expected: Validity
 ) -> None:
     builder = use(use(history(), 180, "broker-a", address), 190, "broker-b", address_of("broker-b"))
-    verdict = builder.end(300).judged(dead_brokers_avoided.CHECK)
+    verdict = builder.end(300).judged(dead_brokers_avoided.judge)
     assert verdict.verdict is expected, verdict.why
     if expected is Validity.INVALID:
         (example,) = verdict.examples

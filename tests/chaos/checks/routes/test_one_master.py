@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.checks.routes.one_master import CHECK, is_live
+from nemesrv.chaos.checks.routes.one_master import is_live, judge
 from nemesrv.chaos.oracle.name_server import Request
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, address_of, cluster
@@ -16,7 +16,7 @@ ACTING: dict[str, Any] = {"settings": {node: {"enableSlaveActingMaster": True} f
 
 
 def verdict(of: HistoryBuilder, lag_ms: float | None = 1.0) -> Verdict:
-    return CHECK.judge(*of.end(500, lag_ms).facts())
+    return judge(*of.end(500, lag_ms).facts())
 
 
 def registers(of: HistoryBuilder, node: str, id_: int, *at_s: float, name_server: str = "ns-0") -> HistoryBuilder:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.checks.cause import cause_of
-from nemesrv.chaos.checks.routes.routes_are_true import CHECK, judge
+from nemesrv.chaos.checks.routes.routes_are_true import judge
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import KILL, HistoryBuilder, address_of, cluster, example, judging, valid
 
@@ -95,7 +95,7 @@ def test_a_partition_has_an_earliest_and_a_latest_drop_and_a_latest_return(
         assert (drop["name_server"], drop["after_ms"]) == ("ns-0", pytest.approx(dropped_at_s * 1000 - 100_000))
         assert (back["name_server"], back["after_ms"]) == ("ns-0", pytest.approx(back_at_s * 1000 - 255_000))
         assert (drop["phase"], back["phase"]) == ("start", "end")
-        assert "s after the end of " in CHECK.tells(verdict.measured)
+        assert "s after the end of " in judge.tells(verdict.measured)
 
 
 def test_a_broker_that_registers_as_its_link_is_cut_may_be_dropped_when_the_registration_runs_out() -> None:

@@ -1,6 +1,6 @@
 """answers_asked_for over hand-written histories."""
 
-from nemesrv.chaos.checks.service.answers_asked_for import CHECK
+from nemesrv.chaos.checks.service.answers_asked_for import judge
 from nemesrv.chaos.verdict import Example, Validity
 from tests.chaos.builder import HistoryBuilder, address_of, cluster
 
@@ -17,7 +17,7 @@ def calls() -> HistoryBuilder:
 
 
 def test_answers_to_calls_are_valid() -> None:
-    verdict = calls().end(10).judged(CHECK)
+    verdict = calls().end(10).judged(judge)
     assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.VALID, 2, 0)
 
 
@@ -26,7 +26,7 @@ def test_answers_that_nobody_asked_for_are_invalid() -> None:
     for at_s in (6, 7, 8):
         value = {"reason": f"code 0, opaque {at_s}"}
         builder.at(at_s).event("consumer-0", "unasked_answer", address=address_of("broker-a"), value=value)
-    verdict = builder.end(10).judged(CHECK)
+    verdict = builder.end(10).judged(judge)
     assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.INVALID, 5, 3)
     assert verdict.why == "3 answers of 1 peers were not asked for"
     assert verdict.examples == (example(6000.0, "code 0, opaque 6"), example(8000.0, "code 0, opaque 8"))

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.checks.service.availability import CHECK
+from nemesrv.chaos.checks.service.availability import judge
 from nemesrv.chaos.reports.answers import answers
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import PAUSE, HistoryBuilder, address_of, cluster, example
@@ -26,7 +26,7 @@ HALF = set(range(100, 200, 2))
 
 
 def test_all_succeed_in_quiet_and_half_while_one_of_two_brokers_hangs() -> None:
-    verdict = sends(HALF).judged(CHECK)
+    verdict = sends(HALF).judged(judge)
     assert (verdict.verdict, verdict.violations) == (Validity.VALID, 0)
     assert (verdict.measured["quiet"], verdict.measured["send"]) == (1.0, 0.871795)
     assert verdict.measured["quiet_stretches"] == [[0.0, 100_000.0], [272_000.0, 400_000.0]]
@@ -39,14 +39,14 @@ def test_a_machine_that_stands_still_takes_no_quiet_time_whole() -> None:
     """What fails beside it may be its doing; what fails a minute later is the nodes'."""
 
     def stalled(failed: set[int]) -> Verdict:
-        return sends(HALF | failed, until_s=280).at(250).lag(5000, "broker-b", until_s=256).judged(CHECK)
+        return sends(HALF | failed, until_s=280).at(250).lag(5000, "broker-b", until_s=256).judged(judge)
 
     assert stalled(set()).measured["quiet_stretches"] == [[0.0, 100_000.0], [272_000.0, 280_000.0]]
     assert stalled({275}).verdict is Validity.INVALID
 
 
 def test_one_failure_in_a_quiet_time_is_invalid() -> None:
-    verdict = sends({50, 51}).judged(CHECK)
+    verdict = sends({50, 51}).judged(judge)
     assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 2)
     (failed,) = verdict.examples
     about = {"kind": "failed in a quiet time", "operation": "send", "succeeded": 88, "failed": 2, "floor": 1.0}
@@ -62,7 +62,7 @@ def test_no_time_is_quiet_while_a_name_server_whose_clock_went_back_waits_for_se
 ) -> None:
     builder = sends(HALF | {340}, timers={"W_ms": wait_ms}, profile="5.x").at(330)
     builder.event("harness", "clock", source="ns-0", fault_id="c", value={"step_ms": -300_000.0})
-    assert builder.judged(CHECK).verdict is expected
+    assert builder.judged(judge).verdict is expected
 
 
 ABSENT = ("absent-1", "absent", "not_started", "ns-1")
@@ -82,7 +82,7 @@ def test_who_begins_while_a_name_server_of_its_list_is_not_there_may_fail_once(
 ) -> None:
     builder = sends(failed | HALF)
     builder.at(absent_s[0]).fault(*ABSENT, until_s=absent_s[1])
-    assert builder.judged(CHECK).verdict is expected
+    assert builder.judged(judge).verdict is expected
 
 
 KILL, STOP = ("kill-1", "kill", "sigkill", "broker-b"), ("stop-1", "stop", "sigterm", "broker-a")
@@ -102,7 +102,7 @@ def test_a_broker_that_stops_serves_nobody_on_its_way(failed: set[int], expected
     builder.at(200).fault(*STOP, until_s=210).restarted("broker-a")
     for second in range(10, 400):
         builder.at(second + 0.1).event("producer-0", "send", type="info" if second in failed else "ok", duration_ms=100)
-    assert builder.end(400).judged(CHECK).verdict is expected
+    assert builder.end(400).judged(judge).verdict is expected
 
 
 SLAVE_KILLED = ("kill-1", "kill", "sigkill", "broker-a/1")
@@ -123,7 +123,7 @@ def without_its_slave(alone: range, **run: Any) -> HistoryBuilder:
 
 def test_what_a_sync_master_stored_while_its_slave_was_gone_was_answered_well() -> None:
     """SLAVE_NOT_AVAILABLE is a result to a producer, and no exception."""
-    verdict = without_its_slave(range(100, 210), **SYNC).judged(CHECK)
+    verdict = without_its_slave(range(100, 210), **SYNC).judged(judge)
     assert (verdict.verdict, verdict.violations, verdict.measured["send"]) == (Validity.VALID, 0, 1.0)
 
 
@@ -138,7 +138,7 @@ def test_what_a_sync_master_stored_while_its_slave_was_gone_was_answered_well() 
 def test_a_broker_that_says_so_though_it_has_its_slave_or_waits_for_none_is_no_good_one(
     alone: range, run: dict[str, Any]
 ) -> None:
-    assert without_its_slave(alone, **run).judged(CHECK).verdict is Validity.INVALID
+    assert without_its_slave(alone, **run).judged(judge).verdict is Validity.INVALID
 
 
 def test_a_fault_may_be_felt_before_its_row_which_comes_when_it_is_complete() -> None:
@@ -149,20 +149,20 @@ def test_a_fault_may_be_felt_before_its_row_which_comes_when_it_is_complete() ->
 
     stop, kill = ("f1", "stop", "sigterm", "broker-a"), ("f1", "kill", "sigkill", "broker-a")
     cut = ("f1", "cut", "toxiproxy.disabled", "consumer-0", "broker-a")
-    assert pull_fails_at(99.5, stop).judged(CHECK).verdict is Validity.VALID
-    assert pull_fails_at(99.5, kill).judged(CHECK).verdict is Validity.INVALID
-    assert pull_fails_at(99.95, cut, {"asked_ms": 99_900.0}).judged(CHECK).verdict is Validity.VALID
-    assert pull_fails_at(99.85, cut, {"asked_ms": 99_900.0}).judged(CHECK).verdict is Validity.INVALID
+    assert pull_fails_at(99.5, stop).judged(judge).verdict is Validity.VALID
+    assert pull_fails_at(99.5, kill).judged(judge).verdict is Validity.INVALID
+    assert pull_fails_at(99.95, cut, {"asked_ms": 99_900.0}).judged(judge).verdict is Validity.VALID
+    assert pull_fails_at(99.85, cut, {"asked_ms": 99_900.0}).judged(judge).verdict is Validity.INVALID
 
 
 def test_a_send_may_time_out_at_a_broker_that_stood_still_and_where_nobody_measured_that_is_unknown() -> None:
-    assert sends({50}).at(48).lag(1500, "broker-b", until_s=51).judged(CHECK).verdict is Validity.VALID
-    assert sends({50}, lag_ms=None).judged(CHECK).verdict is Validity.UNKNOWN
+    assert sends({50}).at(48).lag(1500, "broker-b", until_s=51).judged(judge).verdict is Validity.VALID
+    assert sends({50}, lag_ms=None).judged(judge).verdict is Validity.UNKNOWN
 
 
 def test_that_another_operation_was_slow_excuses_no_failure_for_the_broker_under_judgement_may_be_slow() -> None:
     builder = sends({50}).at(51).event("producer-0", "send", type="ok", duration_ms=1400)
-    verdict = builder.judged(CHECK)
+    verdict = builder.judged(judge)
     assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
 
 
@@ -174,16 +174,16 @@ def test_a_failure_while_the_proxies_stood_still_is_of_no_quiet_time_and_after_a
         return builder.at(53.1).event("producer-0", "send", type="info", duration_ms=3000).end(100)
 
     clients = ("producer-0", "producer-1")
-    assert silent(cluster(clients=clients)).judged(CHECK).verdict is Validity.INVALID
+    assert silent(cluster(clients=clients)).judged(judge).verdict is Validity.INVALID
     builder = silent(cluster(clients=clients)).at(50).lag(2900, "toxiproxy", until_s=53)
-    assert builder.judged(CHECK).verdict is Validity.VALID
+    assert builder.judged(judge).verdict is Validity.VALID
 
 
 @pytest.mark.parametrize(("second", "expected"), [(60, Validity.VALID), (30, Validity.INVALID)])
 def test_what_got_no_answer_while_its_broker_stood_still_is_of_no_quiet_time(second: int, expected: Validity) -> None:
     """Stalls took the quiet time before the fault whole."""
     stalled = sends({second}).at(0).lag(2500, "broker-a", until_s=2.5).at(60).lag(2500, "broker-a", until_s=62.5)
-    assert stalled.judged(CHECK).verdict is expected
+    assert stalled.judged(judge).verdict is expected
 
 
 def test_as_many_pulls_may_fail_as_the_proxies_stood_still_for_seconds() -> None:
@@ -191,12 +191,12 @@ def test_as_many_pulls_may_fail_as_the_proxies_stood_still_for_seconds() -> None
     for number in range(6):
         builder.at(64 + number / 10).event("consumer-0", "pull", type="info", duration_ms=3000)
     late = builder.at(50).lag(15_000, "toxiproxy", until_s=65).lag(1, "consumer-0").end(100)
-    assert late.judged(CHECK).verdict is Validity.UNKNOWN
+    assert late.judged(judge).verdict is Validity.UNKNOWN
 
 
 @pytest.mark.parametrize(("floor", "expected"), [(0.8, Validity.VALID), (0.9, Validity.INVALID)])
 def test_a_scenario_may_set_a_floor_from_its_first_fault_on(floor: float, expected: Validity) -> None:
-    found = sends(HALF, availability_floor=floor).judged(CHECK)
+    found = sends(HALF, availability_floor=floor).judged(judge)
     assert found.verdict is expected
     if expected is Validity.INVALID:
         broken = answers([found], None, "x").broken
@@ -208,9 +208,9 @@ def test_an_answer_that_says_no_is_an_answer_for_pulls_and_look_ups_and_none_for
     builder = cluster(clients=("producer-0",))
     for event in ("pull", "name_server_call"):
         builder.at(50).event("producer-0", event, type="fail", code=17)
-    assert builder.end(100).judged(CHECK).verdict is Validity.VALID
+    assert builder.end(100).judged(judge).verdict is Validity.VALID
     builder.at(60).event("producer-0", "send", type="fail", code=14)
-    assert builder.judged(CHECK).verdict is Validity.INVALID
+    assert builder.judged(judge).verdict is Validity.INVALID
 
 
 @pytest.mark.parametrize(("at_s", "expected"), [(50, Validity.INVALID), (150, Validity.VALID)])
@@ -221,7 +221,7 @@ def test_a_look_up_of_who_asks_once_is_answered_in_quiet_times_and_is_no_clients
     for moment_s, type_ in ((20.0, "ok"), (at_s, "info"), (300.0, "ok")):
         about = {"f": "route", "op_id": f"start-{moment_s}", "duration_ms": 100}
         builder.at(moment_s + 0.1).event("prober", "name_server_call", type=type_, **about)
-    verdict = builder.judged(CHECK)
+    verdict = builder.judged(judge)
     assert (verdict.verdict, "name_server_call" in verdict.measured) == (expected, False)
 
 
@@ -232,7 +232,7 @@ def test_who_leaves_look_ups_unanswered_is_guilty_and_not_who_asked() -> None:
         about = {"code": None if server == "ns-0" else 0, "duration_ms": 3000, "value": {"tried": tried}}
         ended = "info" if server == "ns-0" else "ok"
         builder.at(at_s).event("prober", "name_server_call", type=ended, f="route", **about)
-    (found,) = builder.end(400).judged(CHECK).examples
+    (found,) = builder.end(400).judged(judge).examples
     assert (found.who, found.more["holder"]) == ("prober", "ns-0")
 
 
@@ -242,7 +242,7 @@ def tried(builder: HistoryBuilder, type_: str = "fail", **where: Any) -> list[st
         about = {"broker_name": "broker-a", **where}
         builder.at(second).event("producer-0", "send_attempt", type=type_, duration_ms=1, **about)
         builder.at(second + 0.1).event("producer-0", "send", type="ok", duration_ms=100)
-    return [example.who for example in builder.end(400).judged(CHECK).examples]
+    return [example.who for example in builder.end(400).judged(judge).examples]
 
 
 @pytest.mark.parametrize(("address", "expected"), [("10.8.8.8:10911", ["broker-a"]), (address_of("broker-a"), [])])
@@ -281,7 +281,7 @@ def test_a_slow_link_is_no_quiet_time_for_who_gives_each_try_less_than_its_round
     for second in range(10, 400):
         type_ = "info" if second == 150 else "ok"
         builder.at(second + 0.1).event("producer-0", "send", type=type_, duration_ms=100)
-    assert builder.end(400).judged(CHECK).verdict is expected
+    assert builder.end(400).judged(judge).verdict is expected
 
 
 @pytest.mark.parametrize(
@@ -311,7 +311,7 @@ def test_a_broker_serves_no_queue_that_the_topic_lost_and_no_pull_of_what_may_no
     about = {"broker_name": "broker-a", "address": address_of("broker-a"), "queue_id": queue_id, "code": 0}
     who, topic = ("producer-0", {}) if event == "send_attempt" else ("consumer-0", {"topic": "orders"})
     told.at(at_s).event(who, event, type="ok", duration_ms=1.0, **about, **topic)
-    assert told.end(200).judged(CHECK).violations == violations
+    assert told.end(200).judged(judge).violations == violations
 
 
 @pytest.mark.parametrize(
@@ -342,7 +342,7 @@ def test_a_broker_refuses_with_the_code_of_its_version(
     about = {"broker_name": "broker-a", "address": address_of("broker-a"), "queue_id": 3, "code": code}
     who, topic = ("producer-0", {}) if event == "send_attempt" else ("consumer-0", {"topic": "orders"})
     told.at(at_s).event(who, event, type="fail", duration_ms=1.0, **about, **topic)
-    assert [one.more["kind"] for one in told.end(200).judged(CHECK).examples if one.over_ms] == kinds
+    assert [one.more["kind"] for one in told.end(200).judged(judge).examples if one.over_ms] == kinds
 
 
 @pytest.mark.parametrize(
@@ -367,7 +367,7 @@ def test_a_broker_refuses_no_send_to_a_queue_that_the_topic_has_though_a_fault_n
         told.at(has_s).event("broker-a", "topic", topic="orders", value=has)
     sent = {"broker_name": "broker-a", "address": address_of("broker-a"), "queue_id": queue_id, "code": code}
     told.at(at_s).event("producer-0", "send_attempt", type="fail", duration_ms=1.0, **sent)
-    verdict = told.end(200).judged(CHECK)
+    verdict = told.end(200).judged(judge)
     assert verdict.verdict is expected
     assert [one.who for one in verdict.examples] == (["broker-a"] if expected is Validity.INVALID else [])
 
@@ -386,7 +386,7 @@ def test_a_slave_that_was_made_master_refuses_no_send_as_a_slave_does_though_a_f
         told.at(switched_s).event("admin", "admin", f="switch", type="ok", target="broker-a/1", code=0)
     sent = {"broker_name": "broker-a", "address": address_of("broker-a/1"), "queue_id": 0, "code": code}
     told.at(150).event("producer-0", "send_attempt", type="fail", duration_ms=1.0, **sent)
-    verdict = told.end(200).judged(CHECK)
+    verdict = told.end(200).judged(judge)
     assert verdict.verdict is expected
     assert [one.who for one in verdict.examples] == (["broker-a/1"] if expected is Validity.INVALID else [])
 
@@ -414,7 +414,7 @@ def test_a_broker_takes_no_message_while_its_disk_is_full_and_each_before_and_af
     for now_s, do in ((60.05, "fill_disk"), (120, "free_disk")):
         asked = {"asked_ms": (now_s - 0.05) * 1000}
         told.at(now_s).event("harness", "disk", source="broker-a", f=do, fault_id=f"{do}-1", value=asked)
-    verdict = told.end(300).judged(CHECK)
+    verdict = told.end(300).judged(judge)
     assert (verdict.verdict is Validity.INVALID) is is_wrong
     assert not is_wrong or verdict.examples[0].who == "broker-a"
 
@@ -425,6 +425,6 @@ def test_a_floor_counts_from_an_act_by_hand_on() -> None:
     told.at(30).event("admin", "admin", f="delete_topic", type="ok", target="ns-0", topic="orders", code=0)
     for second in range(40, 60):
         told.at(second).event("producer-0", "send", type="fail", code=17, duration_ms=1.0)
-    verdict = told.end(100).judged(CHECK)
+    verdict = told.end(100).judged(judge)
     assert verdict.verdict is Validity.INVALID
     assert "0 of 20 sends" in str(verdict.examples[0])

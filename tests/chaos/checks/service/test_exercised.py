@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.checks.service.exercised import CHECK, judged
+from nemesrv.chaos.checks.service.exercised import judge, judged
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import KILL, HistoryBuilder, address_of, cluster
 
@@ -124,7 +124,7 @@ def test_only_a_master_whose_slave_was_made_master_may_stay_away(switched: str, 
 def test_a_wait_that_ran_out_shows_the_fault_of_the_link(who: str, expected: Validity) -> None:
     cut = ("f1", "black_hole", "toxiproxy", "broker-a/1", "broker-a")
     builder = during(worked(), cut).event(who, "timed_out", f="HA", address=address_of("broker-a"), duration_ms=20_000)
-    assert builder.end(300).judged(CHECK).verdict is expected
+    assert builder.end(300).judged(judge).verdict is expected
 
 
 @pytest.mark.parametrize(("took_ms", "expected"), [(260, Validity.VALID), (100, Validity.UNKNOWN)])
@@ -133,15 +133,15 @@ def test_a_slow_link_shows_in_a_call_over_it(took_ms: float, expected: Validity)
     builder = during(worked(), latency, latency_ms=250, jitter_ms=0)
     at = {"address": address_of("broker-a"), "duration_ms": took_ms}
     builder.event("producer-0", "send_attempt", type="ok", code=0, **at)
-    assert builder.end(300).judged(CHECK).verdict is expected
+    assert builder.end(300).judged(judge).verdict is expected
 
 
 def test_a_try_that_failed_shows_a_fault_and_a_success_that_a_client_worked() -> None:
     builder = during(worked(timeline=["kill", "restart"]), KILL)
     builder.event("producer-0", "send_attempt", type="info", address=address_of("broker-a"), duration_ms=3000)
-    verdict = builder.end(300).judged(CHECK)
+    verdict = builder.end(300).judged(judge)
     assert (verdict.verdict, verdict.measured["by_fault"][0]["effects"]) == (Validity.VALID, {"failed": 1})
-    assert cluster(clients=("producer-0",), timeline=[]).end(9).judged(CHECK).verdict is Validity.UNKNOWN
+    assert cluster(clients=("producer-0",), timeline=[]).end(9).judged(judge).verdict is Validity.UNKNOWN
 
 
 def test_what_a_node_did_not_do_for_the_harness_makes_it_unknown_and_names_the_node() -> None:

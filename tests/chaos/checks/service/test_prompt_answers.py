@@ -5,8 +5,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nemesrv.chaos.checks.plain.latencies import Times, Who, in_quiet
-from nemesrv.chaos.checks.service.prompt_answers import CHECK, bound_ms, judged, of_name_servers, sends, shared
+from nemesrv.chaos.checks.service.prompt_answers import (
+    Times,
+    Who,
+    bound_ms,
+    in_quiet,
+    judge,
+    judged,
+    of_name_servers,
+    sends,
+    shared,
+)
 from nemesrv.chaos.oracle.intervals import Stretch
 from nemesrv.chaos.oracle.quiet import settle_ms
 from nemesrv.chaos.verdict import Validity, Verdict
@@ -177,7 +186,7 @@ def test_a_broker_that_acknowledges_late_or_wakes_no_pull_is_invalid(
     for number in range(20):
         sent(builder, 70 + number, number, ack_ms, arrives_ms, level)
     sent(builder, 5, 99, 2.0, 9000.0)  # before every queue had its consumer
-    verdict = builder.end(120).judged(CHECK)
+    verdict = builder.end(120).judged(judge)
     assert verdict.verdict is (Validity.INVALID if kinds else Validity.VALID)
     assert {example.more["kind"] for example in verdict.examples} == kinds
     assert {(example.who, example.more["slow"]) for example in verdict.examples} <= {("broker-a", 20)}
@@ -189,7 +198,7 @@ def test_a_fault_of_its_link_to_another_broker_makes_no_send_of_a_producer_slow(
         builder = story().at(30).fault("f1", *BLACK_HOLE, "producer-0", broker)
         for number in range(20):
             sent(builder, 40 + number, number, 2000.0, None)
-        verdict = builder.end(120).judged(CHECK)
+        verdict = builder.end(120).judged(judge)
         return verdict.verdict, verdict.violations
 
     assert slow("broker-b") == (Validity.INVALID, 20)

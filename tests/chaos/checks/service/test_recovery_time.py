@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.checks.record.recoveries import percentile
-from nemesrv.chaos.checks.service.recovery_time import CHECK
+from nemesrv.chaos.checks.service.recovery_time import judge
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import KILL, PAUSE, HistoryBuilder, address_of, cluster, example
 
@@ -13,7 +13,7 @@ WORKLOAD = {"queues": 4, "sends_per_s": 1}
 
 
 def check(builder: HistoryBuilder) -> Verdict:
-    return builder.judged(CHECK)
+    return builder.judged(judge)
 
 
 def send(builder: HistoryBuilder, at_s: float, type_: str = "ok", took_s: float = 0.5) -> HistoryBuilder:

@@ -436,7 +436,7 @@ def consumers_left(
         for at_s in (0.05, 31) if node == "consumer-0" else (0.05, 31, 61, 91):
             told.at(at_s).hears("broker-a", node).rows[-1]["duration_ms"] = took_ms
     told.at(45).forgets("broker-a", "consumer-0", how, 14, groups=["consumers"])
-    for at_s in () if told_s is None else (*joined_s, told_s):
+    for at_s in (*joined_s, woken_s if told_s is None else told_s):
         told.at(at_s).event("consumer-1", "members_changed", address=address_of("broker-a"))
     return judge(*told.made_by(broker_of, "broker-a").end(END_S, lag_ms).facts())
 
@@ -481,12 +481,14 @@ def test_a_heartbeat_learnt_from_the_wire_may_be_told_of_before_its_answer(took_
 def test_who_is_in_a_group_is_told_at_once_that_another_has_come() -> None:
     def found(woken_s: float, *, again: bool = False) -> list[str]:
         told = cluster(1, ("broker-a",), ("consumer-0", "consumer-1"))
-        for at_s in (0.1, 20.1, 40.1, woken_s, woken_s + 20, woken_s + 40):
-            value = {"woken": at_s == woken_s, "balanced": True}
+        for at_s in (1, 21, 41, woken_s, woken_s + 20, woken_s + 40):
+            value = {"woken": at_s in (1, woken_s), "balanced": True}
             told.at(at_s).event("consumer-0", "scheduled_task", f="doRebalance", duration_ms=0.0, value=value)
         for node, times in (("consumer-0", (1, 31, 61, 91)), ("consumer-1", (45, 75))):
             for number, at_s in enumerate(times):
                 told.at(at_s).hears("broker-a", node, f"{node}-{number}" if again else "")
+        for at_s in (1, woken_s):
+            told.at(at_s).event("consumer-0", "members_changed", address=address_of("broker-a"))
         return late_with_members(judge(*told.end(END_S).facts()))
 
     assert (found(45.02), found(46)) == ([], ["broker-a"])
@@ -525,11 +527,13 @@ def members_after_a_restart(told_s: float, heard_s: float = 31, forgot_s: float 
     told = cluster(1, ("broker-a",), ("consumer-0", "consumer-1"))
     told.at(20).fault(*KILL).at(25).restarted("broker-a")
     told.fault(*KILL, end=True)
-    for at_s in (0.1, 20.1, 40.1, told_s, told_s + 20, told_s + 40):
-        value = {"woken": at_s == told_s, "balanced": True}
+    for at_s in (0.1, heard_s, 40.1, told_s, told_s + 20, told_s + 40):
+        value = {"woken": at_s in (heard_s, told_s), "balanced": True}
         told.at(at_s).event("consumer-0", "scheduled_task", f="doRebalance", duration_ms=0.0, value=value)
     for node, at_s in (("consumer-0", heard_s), ("consumer-1", 45)):
         told.at(at_s).hears("broker-a", node)
+    for at_s in (heard_s, told_s):
+        told.at(at_s).event("consumer-0", "members_changed", address=address_of("broker-a"))
     if forgot_s is not None:
         told.at(forgot_s).forgets("broker-a", "consumer-0", "closed", groups=["consumers"])
     return late_with_members(judge(*told.end(END_S).facts()))
