@@ -408,12 +408,16 @@ def test_a_body_key_tag_or_property_that_changed_is_wrong() -> None:
     assert verdict(received(sent(story(), 100, digest=None), 101, digest=8)).verdict is Validity.VALID
 
 
+@pytest.mark.parametrize("of_refused", [False, True])
 @pytest.mark.parametrize(("tried", "who"), [((2, 2), "producer-0"), ((1, 2), "consumer-0"), ((2,), "consumer-0")])
-def test_a_producer_changed_them_if_they_alone_were_tried_before(tried: tuple[int, ...], who: str) -> None:
+def test_a_producer_changed_them_if_they_alone_were_tried_before(
+    tried: tuple[int, ...], who: str, of_refused: bool
+) -> None:
     builder = story()
-    for offset, attempt in enumerate(tried):
+    for offset, tries in enumerate(tried):
         sent(builder, 100 + offset, offset)
-        builder.rows[-1]["attempt"] = attempt
+        # A try that was refused cannot have stored the message, and is in value.tries alone.
+        builder.rows[-1] |= {"value": {"tries": tries}, "attempt": 1} if of_refused else {"attempt": tries}
         received(builder, 102 + offset, offset, digest=8)
     assert verdict(builder).examples[0].who == who
 
