@@ -41,16 +41,17 @@ def test_every_link_leads_to_a_lane_and_a_time_that_contain_the_event(
     told = RunToDraw(Run(name=check), [verdict], folder.path)
     assert told.defect == defect.name
     for example, place in zip(told.verdicts[0].examples, told.of_examples[check], strict=True):
-        follow(told, example, place.link())
-    follow(told, told.verdicts[0].examples[0], told.of_verdict[check].link())
+        follow(told, example, CHECKS[check].accused(example), place.link())
+    first = told.verdicts[0].examples[0]
+    follow(told, first, CHECKS[check].accused(first), told.of_verdict[check].link())
 
 
-def follow(told: RunToDraw, example: Example, link: str) -> None:
-    """The link leads to a lane of the example's node where what is drawn as over contains the event."""
+def follow(told: RunToDraw, example: Example, node: str, link: str) -> None:
+    """The link leads to a lane of the guilty node where what is drawn as over contains the event."""
     where = parse_qs(link.removeprefix("#"))
     from_ms, to_ms = (float(second) * 1000 for second in where["at"][0].split(","))
     (lane,) = [lane for lane in told.shown[where["in"][0]] if lane.key == where["lane"][0]]
-    assert not example.who or f"/{example.who}/" in f"/{lane.key}/"  # a slave is called broker-a/1
+    assert not node or f"/{node}/" in f"/{lane.key}/"  # a slave is called broker-a/1
     assert example.from_ms is not None
     begins_ms = example.from_ms
     ends_ms = min(begins_ms if example.to_ms is None else max(example.to_ms, begins_ms), told.world.end_ms)
