@@ -118,7 +118,8 @@ _NAME_SERVER: Mapping[str, str] = {
     "queues of a slave": "took queues of {broker+topic} from a slave's registration",
     "address of an old version": "took an address of {broker+topic} with an older stateVersion{details}",
     "compares data versions": "answered wrongly whether the data version of {broker} has changed (QUERY_DATA_VERSION)",
-    "tells the smallest id": "sent brokers of {broker} a wrong smallest broker id, or no smallest broker id (905)",
+    "tells the smallest id": "told brokers of {broker} a wrong minBrokerId, minBrokerAddr or offlineBrokerAddr, or "
+    "nothing (905)",
     "counts topics": "answered wipeWritePerm or addWritePerm for {broker} with a wrong number of topics",
     "accepts registrations": "refused a registration of {broker} without a reason",
     "refuses a single topic": "accepted the first registration of {broker}, though the registration had 1 topic",
@@ -317,7 +318,7 @@ _OF_PATTERN: Mapping[str, str] = {
     r"(code \d+)": "{namesrv} answered {client}'s look-up of topic {topic} with {0}",
     r"never used (in \d+ sends)": "{producer} sent nothing to {broker+topic} {0}, though {producer}'s route had "
     "{broker}",
-    r"stored (\d+ times) by (\d+) tries": "brokers stored a message {0} (once at {broker}), but the send had {1} tries",
+    r"stored (\d+ times) by (\d+) tries": "brokers stored a message {0} (one copy: {broker}), but it had {1} tries",
     r"sent (\d+ times) in (\d+) tries": "{producer} sent a message {0} (one copy: {broker}), but counted {1} tries",
     r"(acknowledged|answered) (.+) late": "{node} {0} {1} late",
     r"handed (delayed )?messages over late": "{a_broker} delivered {0}messages late",
