@@ -52,11 +52,11 @@ KINDS = {
     "lost": ("lost", _DURABLE),
     "under_another_id": (
         "answered another message's id",
-        Rule("MessageDecoder.createMessageId: the id has the message's offset in the commit log", "0 wrong ids"),
+        Rule("MessageDecoder.createMessageId: an offsetMsgId has the message's physical offset", "0 wrong ids"),
     ),
     "with_another_address": (
         "answered another broker's id",
-        Rule("MessageDecoder.createMessageId: the id has the broker's own address", "0 wrong ids"),
+        Rule("MessageDecoder.createMessageId: an offsetMsgId has its broker's own address", "0 wrong ids"),
     ),
     "unread": ("not read", _DURABLE),
 }

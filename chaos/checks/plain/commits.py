@@ -11,7 +11,6 @@ receive ─┘                         received by then? ── no ───┴�
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -38,9 +37,10 @@ from ..record.uncommitted import GivenUp, behind, brokers_that_tell, given_up, r
 from ..record.uses import PART_MS
 from .commits_by_place import FirstPast, Received, by_queue, committer, queue_of, times_of
 from .offsets_kept import READ_MS, OffsetsKept
-from .part import Part, Reading, Row, Together, floats, is_one_of, rows_in
+from .part import Part, Reading, Row, Together, floats, is_one_of, rows_in, value_of
 
 ROW = "an offset is committed when all messages before it are consumed"
+_MOVED_ROW = "DefaultMQPushConsumerImpl.pullMessage: after code 21 a consumer goes on at nextBeginOffset"
 REPEATED = "set back by a pull"
 _HANDS_OVER = 2
 """The old holder's last commit, and the broker's turn."""
@@ -255,37 +255,31 @@ class _Explained(OffsetsKept):
     def _moved(self) -> Iterator[Finding]:
         """Queues that a consumer gave up at another offset than the one that code 21 had told it to go on at. What a
         rebalance gives up meanwhile is committed as it is; 4.9 waits 10 s before it gives the queue up."""
-        rows = self.control.rows("queue_dropped")
-        drops = grouped(((*row.process, *queue_of(row)), row) for row in rows if self.world.is_ours(row.node))
-        of_member = {member: group for group in askers(self.world) for member in group.members}
+        world, rules = self.world, self.rules
+        rows = (row for row in self.control.rows("queue_dropped") if world.is_ours(row.node))
+        drops = grouped(((*row.process, queue_of(row)), row) for row in rows)
+        group_of = {member: group.name for group in askers(world) for member in group.members}
         is_moved = pc.equal(self.pulls["code"], int(ResponseCode.PULL_OFFSET_MOVED))
         for pull in rows_in(self.pulls.filter(is_moved)) if drops else ():
-            queue, consumer, told_ms = (
-                (pull["topic"], pull["broker_name"], pull["queue_id"]),
-                pull["node"],
-                pull["time_ms"],
-            )
-            of = drops.get((consumer, pull["incarnation"], *queue), [])
+            consumer, told_ms = pull["node"], pull["time_ms"]
+            place = Place(pull["topic"], pull["broker_name"], pull["queue_id"], group_of.get(consumer, ""))
+            of = drops.get((consumer, pull["incarnation"], place.queue), [])
             drop = next((drop for drop in of if drop.time_ms >= told_ms), None)
-            wait = pull_delay(self.world, consumer, "illegal_offset") if self._waits_to_move else None
-            by_ms = told_ms + (wait.ms if wait else 0.0)
-            if drop is None or drop.time_ms < by_ms or given_up(self.control, drop).by_rebalance:
+            wait = pull_delay(world, consumer, "illegal_offset") if world.timers.profile is Profile.V4_9 else None
+            if drop is None or drop.time_ms < told_ms + (wait.ms if wait else 0.0):
                 continue
-            place, next_ = Place(*queue, of_member[consumer].name), json.loads(pull["value"])["next"]
-            if drop.offset != next_ and not self.rules.was_reset(place.queue, place.group, told_ms, drop.time_ms):
+            next_, by_rebalance = value_of(pull)["next"], given_up(self.control, drop).by_rebalance
+            is_reset = rules.was_reset(place.queue, place.group, told_ms, drop.time_ms)
+            if drop.offset != next_ and not by_rebalance and not is_reset:
                 yield finding(
                     (consumer, place.broker_name, place.topic),
                     "went on at another offset",
                     (told_ms, drop.time_ms),
-                    at_no_time("DefaultMQPushConsumerImpl.pullMessage, OFFSET_ILLEGAL: updateOffset, persist, remove"),
+                    at_no_time(_MOVED_ROW),
                     out=(drop.time_ms, drop.time_ms + 1.0),
                     wrong=1,
                     more={**place.told("moved", next_), "before": drop.offset},
                 )
-
-    @property
-    def _waits_to_move(self) -> bool:
-        return self.world.timers.profile is Profile.V4_9
 
     # -- not committed in time
 
