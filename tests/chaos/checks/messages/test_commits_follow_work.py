@@ -280,6 +280,14 @@ def test_a_queue_taken_below_what_was_committed_long_before_is_the_brokers_fault
     assert taken_after(4).verdict is Validity.VALID
 
 
+@pytest.mark.parametrize(("started_s", "found"), [(112, ["answered a lower offset"]), (109, [])])
+def test_a_process_that_began_after_a_commit_asked_for_the_offset_after_it(started_s: float, found: list[str]) -> None:
+    builder = story().at(10).fault("f1", "kill", "sigkill", "consumer-1")
+    builder = dropped(committed(worked(builder, 5), 110, 5, 3).at(110))
+    builder.at(started_s).restarted("consumer-1").fault("f1", "kill", "sigkill", "consumer-1", end=True)
+    assert kinds(verdict(taken(builder.at(113), offset=3, node="consumer-1", incarnation=1))) == found
+
+
 def ran(builder: HistoryBuilder, *seconds: float, node: str = "consumer-0") -> HistoryBuilder:
     for at_s in seconds:
         builder.at(at_s).event(node, "scheduled_task", f="persistAllConsumerOffset", duration_ms=1.0)
