@@ -16,6 +16,7 @@ of one that had just begun is over.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -65,8 +66,10 @@ def too_short(world: World) -> Sequence[NameServerLoss]:
 
 
 def is_any_lost(world: World) -> bool:
-    """Whether a NameServer's process was gone or stood still at any time, alone or beside other faults."""
-    return any(process_causes(world, node.name, "name_server") for node in world.of_kind("name_server"))
+    """Whether a NameServer's process, once begun, was gone or stood still at any time, alone or beside other faults."""
+    name_servers = world.of_kind("name_server")
+    causes = (cause for node in name_servers for cause in process_causes(world, node.name, "name_server"))
+    return any(-math.inf < cause.start_ms < world.end_ms for cause in causes)
 
 
 def clients_that_stay(world: World) -> list[str]:

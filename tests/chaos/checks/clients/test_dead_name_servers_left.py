@@ -73,6 +73,12 @@ def test_a_long_loss_that_another_fault_meets_is_not_told_as_short() -> None:
     )
 
 
+def test_a_run_without_a_loss_tells_of_none() -> None:
+    assert check(chosen(cluster(name_servers=3, clients=(CLIENT,)), 2, "ns-0").end(260)).why == (
+        "no client lost its NameServer while another could be chosen, as in the scenario name-server-crash"
+    )
+
+
 def test_what_was_measured_is_told_in_a_sentence() -> None:
     assert judge.tells is not None
     assert judge.tells(check(silence(None).end(260)).measured).startswith("no client left the lost NameServer; ")
