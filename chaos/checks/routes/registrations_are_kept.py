@@ -74,25 +74,30 @@ class _Pair:
         self.routes = received(control, world).routes(life) if machine.is_witnessed else None
 
     def holds(self) -> Iterator[Finding]:
-        """Of what the NameServer must have; registrations of the same topics that touch are one."""
+        """Of what the NameServer must have; registrations of the same topics from one address that touch are one."""
         rows, by_id = registered_rows(self.control, self.world), elects(self.world, self.broker)
-        of_topics: dict[tuple[str, ...], list[Kept]] = defaultdict(list)
+        alike: dict[tuple[tuple[str, ...], str | None], list[Kept]] = defaultdict(list)
         for kept in self.machine.must():
             topics: tuple[str, ...] = ()
             if self.routes is not None:
                 topics = tuple(self.routes.shown)
             elif kept.sent is not None and not (by_id and kept.sent.id_):  # topics are taken of a master only
                 topics = rows.topics(self.broker, kept.sent.version)
-            of_topics[topics].append(kept)
-        for topics, stretches in of_topics.items():
+            address = None if kept.sent is None else self.world.address_at(self.broker, kept.sent.began_ms)
+            alike[topics, address].append(kept)
+        for (topics, address), stretches in alike.items():
             for group in joined(stretches) if topics else ():
                 span = group[0].start_ms, max(kept.end_ms for kept in group)
-                yield self._hold(topics, *span, acknowledged=len(group))
+                yield self._hold(topics, address, *span, acknowledged=len(group))
 
-    def _hold(self, topics: Sequence[str], from_ms: float, to_ms: float, *, acknowledged: int) -> Finding:
-        """In that time the NameServer has what the broker registered so many times."""
+    def _hold(
+        self, topics: Sequence[str], address: str | None, from_ms: float, to_ms: float, *, acknowledged: int
+    ) -> Finding:
+        """In that time the NameServer has what the broker registered so many times from that address."""
         tolerance = received(self.control, self.world).tolerance(self.life, self.broker, from_ms, to_ms)
-        over_ms, topic, stretch = self._missing(topics, from_ms, to_ms)
+        ends = {self.world.address_at(self.broker, at_ms) for at_ms in (from_ms, to_ms)}
+        moves = len(ends if address is None else {address, *ends}) > 1
+        over_ms, topic, stretch = self._missing(topics, from_ms, to_ms, moves=moves)
         said = counted(over_ms, tolerance)
         if said["wrong"] and stretch is not None and not self.machine.is_witnessed:
             is_explained = self.control.lateness.explains(self.world, (self.life.node, self.broker), *stretch)
@@ -137,11 +142,11 @@ class _Pair:
         )
 
     def _missing(
-        self, topics: Sequence[str], from_ms: float, to_ms: float
+        self, topics: Sequence[str], from_ms: float, to_ms: float, *, moves: bool
     ) -> tuple[float, str, tuple[float, float] | None]:
-        """The longest time for which a topic lacked the broker: how long, which topic, from when to when."""
+        """The longest time for which a topic lacked the broker, where it `moves` at any of its addresses: how long,
+        which topic, from when to when."""
         worst: tuple[float, str, tuple[float, float] | None] = (0.0, "", None)
-        moves = len({self.world.address_at(self.broker, at_ms) for at_ms in (from_ms, to_ms)}) > 1
         # the run's own topics first: of equal times the first is told
         for topic in sorted(topics, key=lambda topic: topic not in self.world.topics):
             due = [*self._due(topic, from_ms, to_ms)]
