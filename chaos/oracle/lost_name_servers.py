@@ -146,8 +146,13 @@ def _window(world: World, client: str, start_ms: float, causes: Sequence[Cause])
     if widest.latest_ms == NEVER:
         return widest
     widest = widest.plus(max((cause.begins_late_ms for cause in causes), default=0.0), "N")
-    hung = hung_brokers(world, client, start_ms, start_ms + widest.latest_ms)
-    return delayed_by_commits(world, client, widest.behind(timers, hung), start_ms)
+    span = start_ms, start_ms + widest.latest_ms
+    brokers = [node.name for node in world.of_kind("broker", "slave")]
+    # A heartbeat waits for the answer of a slow broker; who takes A or longer is hung.
+    slow_ms = sum(ms for ms in world.round_trips_ms(client, brokers, *span) if ms < timers.A_ms)
+    widest = widest.behind(timers, hung_brokers(world, client, *span))
+    widest = widest.plus(slow_ms, f"{slow_ms / 1000:g} s for slow brokers")
+    return delayed_by_commits(world, client, widest, start_ms)
 
 
 _CLIENTS = {Profile.V4_9: "4.9.1 to 4.9.8", Profile.V5_X: "5.3.0 on"}
