@@ -160,7 +160,7 @@ def first_takes(control: Control, world: World) -> Iterator[Finding]:
     ours = {node.name for node in world.ours("consumer", "broker", "slave")}
     first: dict[str, dict[tuple[str | None, str | None, int | None], Row]] = {}
     for row in control.rows("queue_taken"):
-        if row.node in group_of and not (row.topic).startswith(RETRY_GROUP_TOPIC_PREFIX):
+        if row.node in group_of and not row.topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
             queue = row.topic, row.broker_name, row.queue_id
             first.setdefault(group_of[row.node], {}).setdefault(queue, row)
     for group, taken in first.items():

@@ -84,7 +84,7 @@ def given_up(control: Control, drop: Row) -> GivenUp:
     at = bisect_right(rounds, drop.time_ms, key=lambda run: run.began_ms) - 1
     is_within = at >= 0 and drop.time_ms <= rounds[at].ended_ms
     begun_ms = rounds[at].began_ms if is_within else drop.time_ms - _JUST_MS
-    return GivenUp(drop.time_ms, drop.offset or 0, begun_ms, is_within)
+    return GivenUp(drop.time_ms, drop.offset, begun_ms, is_within)
 
 
 def behind(those: Iterable[Behind], rules: CommitRules, control: Control) -> Iterator[Finding]:
