@@ -262,7 +262,7 @@ def repeated_calls(of: Selection) -> Iterator[Broken]:
     calls = (row for row in of.rows if row.event == "name_server_call")
     lost_ms, lost_at = -math.inf, ""
     for row in sorted(calls, key=lambda row: (row.began_ms, row.seq)):
-        is_again = row.name_server == lost_at and row.began_ms >= lost_ms
+        is_again = row.name_server and row.name_server == lost_at and row.began_ms >= lost_ms
         # A call that chooses records its choice while it runs, that is after it began.
         if is_again and not _any_within(moves, lost_ms, row.time_ms):
             yield of.broken("moves on", row, "called again after a call without an answer")
@@ -290,7 +290,7 @@ def silent_reconnects(of: Selection, configured: Collection[str], world: World) 
         if what == "open" and last in ("close", "connect_failed"):
             kept = chosen.name_server
             failed = _any_within(reasons.get(kept, ()), chosen.time_ms, row.time_ms)
-            rule = "moves on" if failed or kept in (None, address) else "sticky"
+            rule = "moves on" if failed or kept in ("", address) else "sticky"
             yield of.broken(rule, row, "connected again without being chosen")
         if what != "close" or last != "chosen" or row.time_ms > at_ms + world.timers.at_once_ms:
             before[address] = what, row.time_ms

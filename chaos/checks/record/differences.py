@@ -155,13 +155,11 @@ def _kind(name: str, shown: Mapping[str, Any], due: Mapping[str, Any], routes: R
         return MISSING
     if len({*ids.values()}) < len(ids):
         return TWICE
-    if row is None or [*row] != [*(due_row or ())]:
-        return ROW
-    if ids != due_ids and {*ids.values()} == {*due_ids.values()} and routes.must_show_acting:
-        return NO_ACTING
     if ids != due_ids:
+        if {*ids.values()} == {*due_ids.values()} and routes.must_show_acting:
+            return NO_ACTING
         return GONE if len(ids) > len(due_ids) else MISSING
-    return ""
+    return "" if row is not None and [*row] == [*(due_row or ())] else ROW
 
 
 _OF_BROKER = ("register", "unregister", "wipe_write_perm", "add_write_perm")
@@ -239,7 +237,7 @@ def apart(
                 continue
             names = {*segment.slaves_only, *(name for of in changed for name, at_ms in of.items() if at_ms <= s)}
             first, second = decoded(its) or {}, decoded(others_) or {}
-            for name in {*_names(first), *_names(second)} - names:
+            for name in sorted({*_names(first), *_names(second)} - names):
                 if _of_broker(first, name) != _of_broker(second, name):
                     pieces += without(s, e, unshared.get(name, ()))
         for start_ms, until_ms in merged(pieces):

@@ -329,6 +329,14 @@ def test_the_same_name_server_again_after_a_failure_is_invalid() -> None:
     assert broken(channel(builder, 70, "open", NS[1])) == {"moves on": 1}
 
 
+def test_a_client_without_a_list_calls_no_name_server_again() -> None:
+    """Random seed 1772025."""
+    builder = starts()
+    for at_s in (20, 21, 22):
+        builder.at(at_s).event("producer-0", "name_server_call", type="fail", f="route", value={"tried": []})
+    assert broken(builder) == {}
+
+
 @pytest.mark.parametrize(("chosen_s", "wrong"), [(43.0, 0), (42.9, 1)])
 def test_where_two_calls_time_out_together_one_may_choose_before_the_other_has_closed_the_channel(
     chosen_s: float, wrong: int
