@@ -275,7 +275,7 @@ _PRODUCER: Mapping[str, str] = {
     "out of its route": "sent to a queue of {broker+topic} that {producer}'s route lacks, or forbids to write",
     "not as it was given": "sent {broker+topic} a message that differs from the message passed to send()",
     "sent to an unwritable queue": "sent to a queue of {broker} that {producer}'s route lacks, or forbids to write",
-    "sent to a wrong queue": "sent to a queue of {broker} that was not the next queue of {producer}'s round-robin",
+    "sent to a wrong queue": "sent to a queue of {broker} that was not next in {producer}'s round-robin{because}",
     "tried again though stored": "sent a message to {broker} again, though a broker had acknowledged the message",
     "tried again on the same broker": "sent a message again to {broker}, where the try before had failed",
     "reported as sent wrongly": "reported a send to {broker} as sent, though no broker had acknowledged a try",

@@ -156,7 +156,7 @@ def out_of_turn(
         elif not (is_on_same and (step.node, step.queue[0]) in told):
             queue, next_, before = (f"{name} {queue_id}" for name, queue_id in (step.queue, due, step.before))
             kind = "sent to a wrong queue" if step.queue in ring else "sent to an unwritable queue"
-            more = {"queue": queue, "next": next_, "after": before}
+            more = {"queue": queue, "due": next_, "because": f"queue {queue} after {before}, and not {next_}"}
             strays.append(at_a_moment(step.node, step.queue[0], kind, first_ms, TURN, more, times))
     if in_turn:
         yield finding("producers", "sent to the next queue", (0.0, world.end_ms), Rule(TURN), examined=in_turn)

@@ -145,7 +145,7 @@ def test_while_sends_fail_each_goes_to_the_queue_after_the_last_one() -> None:
     assert after(RING[4], RING[5], RING[6], RING[7], RING[0]).verdict is Validity.VALID
     found = after(RING[4], RING[5], RING[6], RING[7], RING[4])
     assert (found.verdict, kinds(found)) == (Validity.INVALID, ["sent to a wrong queue"])
-    assert found.examples[0].more["next"] == "broker-a 0"
+    assert found.examples[0].more["due"] == "broker-a 0"
     assert after(RING[4], RING[4], ordered=True).verdict is Validity.UNKNOWN
     assert after(RING[0], RING[0], latency_fault=True).verdict is Validity.VALID
 
