@@ -194,7 +194,7 @@ class NodePlan:
             subscriptions=((self.scenario.topic_of(name), "*"),),
             message_model=MessageModel.BROADCASTING if workload.broadcasting else MessageModel.CLUSTERING,
         )
-        return partial(ConsumerNode, config=ConsumerConfig(**settings))
+        return partial(ConsumerNode, config=ConsumerConfig(**settings), failing_share=workload.failing_share)
 
     def _apache_client(self, name: str, kind: NodeKind, made_by: Distribution) -> Factory:
         workload, produces = self.scenario.workload, kind is NodeKind.PRODUCER

@@ -117,6 +117,8 @@ class WorkloadModel(Strict):
     ordered_keys: int = Field(24, ge=1, le=100_000)
     delayed_share: float = Field(0, ge=0, le=1)
     """Share of a producer's messages that are delayed, by level 1, 2 and 3 in turn (messageDelayLevel)."""
+    failing_share: float = Field(0, ge=0, le=1)
+    """Share of messages that the consumers' listeners fail at the first receipt, so that consumers send them back."""
     implementation: str = OURS
     """Program of producers and consumers: ours, apache-VERSION, or apache:FOLDER."""
     client_starts: int = Field(90, ge=0, le=100_000)
@@ -131,6 +133,8 @@ class WorkloadModel(Strict):
     def _needs_its_prober(self) -> WorkloadModel:
         if self.delayed_share and (self.ordered or self.implementation != OURS):
             raise ValueError("`delayed_share` goes with our own producers, and not with `ordered`")
+        if self.failing_share and (self.ordered or self.broadcasting or self.implementation != OURS):
+            raise ValueError("`failing_share` goes with our own consumers, and not with `ordered` or `broadcasting`")
         if not self.prober and (self.producers or self.consumers or self.client_starts):
             raise ValueError("`prober: false` goes with producers: 0, consumers: 0 and client_starts: 0")
         return self

@@ -24,8 +24,10 @@ Listener = Callable[[list[StoredMessage]], Awaitable[bool] | bool]
 """True when the messages are consumed; False or an exception when they shall come again. Bodies come as stored: a
 listener reads `inflated_body`."""
 
-SendBack = Callable[[MessageQueue, StoredMessage], Awaitable[bool]]
-"""True when the broker will deliver the message again."""
+SendBack = Callable[[MessageQueue, StoredMessage], Awaitable[str]]
+"""How the group will get the message again; "" if it will not."""
+
+DROPPED = "dropped"
 
 CONSUME_AGAIN_DELAY_S = 5.0
 """After a failed send-back the same process tries the message again."""
@@ -99,14 +101,13 @@ class ConsumeService:
     async def _consume(self, batch: _Batch) -> None:
         consumed = await self._call_listener(batch)
         if consumed:
-            self._record_received(batch, "receive")
+            self._record_received(batch)
         if batch.process_queue.dropped:
             self._context.log.warning("%s was dropped while its messages were consumed", batch.queue)
             return
         finished = batch.messages
         if not consumed:
             finished = await self._settle_failure(batch)
-            self._record_received(replace(batch, messages=finished), "sent_back")
         batch.process_queue.last_consume_ms = self._context.clock.now_ms()
         offset = batch.process_queue.finish(message.queue_offset for message in finished)
         if offset is not None and not batch.process_queue.dropped:
@@ -121,39 +122,42 @@ class ConsumeService:
             self._context.log.warning("the listener failed on %s", batch.queue, exc_info=True)
             return False
 
-    def _record_received(self, batch: _Batch, event: str) -> None:
-        clock, stamps = self._context.clock, dict[str, float]()
+    def _record_received(self, batch: _Batch) -> None:
+        clock = self._context.clock
         for message in batch.messages:
-            if event == "receive":
-                # Before and after the wall clock: a process that stands still between the two would shift the birth.
-                before_ms, wall_ms, after_ms = 1000 * clock.monotonic_s(), clock.now_ms(), 1000 * clock.monotonic_s()
-                born_ms = before_ms - (wall_ms - message.born_timestamp)
-                stamps = {"duration_ms": message.store_timestamp - message.born_timestamp}
-                stamps |= {"born_ms": born_ms} if after_ms - before_ms < 1 else {}
-            self._context.record(
-                event,
-                msg_key=message.keys,
-                **batch.queue._asdict(),
-                offset=message.queue_offset,
-                op_id=batch.process_queue.op_id,
-                digest=_digest(message),
-                **stamps,
-            )
+            # Before and after the wall clock: a process that stands still between the two would shift the birth.
+            before_ms, wall_ms, after_ms = 1000 * clock.monotonic_s(), clock.now_ms(), 1000 * clock.monotonic_s()
+            born_ms = before_ms - (wall_ms - message.born_timestamp)
+            stamps: dict[str, float] = {"duration_ms": message.store_timestamp - message.born_timestamp}
+            stamps |= {"born_ms": born_ms} if after_ms - before_ms < 1 else {}
+            self._record(batch, message, "receive", **stamps)
+
+    def _record(self, batch: _Batch, message: StoredMessage, event: str, **more: object) -> None:
+        self._context.record(
+            event,
+            msg_key=message.keys,
+            **batch.queue._asdict(),
+            offset=message.queue_offset,
+            op_id=batch.process_queue.op_id,
+            digest=_digest(message),
+            **more,
+        )
 
     async def _settle_failure(self, batch: _Batch) -> list[StoredMessage]:
         """Handle messages that the listener failed. Returns the messages that this process has finished with; this
         process tries the other messages again later."""
-        if self._send_back is None:
-            self._context.log.warning(
-                "broadcasting: %d failed messages of %s dropped", len(batch.messages), batch.queue
-            )
-            return batch.messages
         finished, again = [], []
         for message in batch.messages:
-            if await self._send_back(batch.queue, message):
-                finished.append(message)
-            else:
-                again.append(replace(message, reconsume_times=message.reconsume_times + 1))
+            began_s, times = self._context.clock.monotonic_s(), message.reconsume_times + 1
+            how = DROPPED if self._send_back is None else await self._send_back(batch.queue, message)
+            if not how:
+                again.append(replace(message, reconsume_times=times))
+                continue
+            finished.append(message)
+            took_ms = 1000 * (self._context.clock.monotonic_s() - began_s)
+            self._record(batch, message, "sent_back", f=how, attempt=times, duration_ms=took_ms)
+        if self._send_back is None:
+            self._context.log.warning("broadcasting: %d failed messages of %s dropped", len(finished), batch.queue)
         if again:
             self._retries.spawn(self._submit_later(replace(batch, messages=again)))
         return finished

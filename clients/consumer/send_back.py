@@ -24,6 +24,7 @@ from .consume_service import restore_topic
 
 SEND_BACK_TIMEOUT_S = 5.0
 CLIENT_INNER_PRODUCER_GROUP = "CLIENT_INNER_PRODUCER"
+TO_BROKER, ANEW = "broker", "anew"
 FIRST_RETRY_DELAY_LEVEL = 3
 DELAY_LEVEL_BY_BROKER = 0
 """The broker picks the delay from the number of failures."""
@@ -36,19 +37,19 @@ class SendBackService:
         self._context, self._config, self._instance = context, config, instance
         self._producer: DefaultMQProducer | None = None
 
-    async def __call__(self, queue: MessageQueue, message: StoredMessage) -> bool:
-        """Return whether the group will get the message again."""
+    async def __call__(self, queue: MessageQueue, message: StoredMessage) -> str:
+        """Return how the group will get the message again: TO_BROKER or ANEW; "" if neither was possible."""
         try:
             await self._send_to_broker(queue, message)
-            return True
+            return TO_BROKER
         except RocketMQError as exc:
             self._context.log.warning("%s offset %d not sent back: %s", queue, message.queue_offset, exc)
         try:
             await self._send_anew(message)
-            return True
+            return ANEW
         except RocketMQError as exc:
             self._context.log.warning("%s offset %d not sent anew either: %s", queue, message.queue_offset, exc)
-            return False
+            return ""
 
     async def stop(self) -> None:
         if self._producer is not None:

@@ -13,9 +13,9 @@ Two ways for a message to come twice, each with its bound:
   copies than tries, the place that the acknowledgement names is wrong. If a broker's transport read the send as often
   as it is stored (`send_read_again`), its producer sent it too often.
 
-No consumer of ours sends a message back, for its listener consumes every message. And a consumer receives nothing of a
-queue that it has given up (`queue_dropped`): ConsumeMessageConcurrentlyService and ConsumeMessageOrderlyService look at
-`ProcessQueue.isDropped` before each message.
+A consumer of ours sends back only what its listener failed (`workload.failing_share`), once. And a consumer receives
+nothing of a queue that it has given up (`queue_dropped`): ConsumeMessageConcurrentlyService and
+ConsumeMessageOrderlyService look at `ProcessQueue.isDropped` before each message.
 
 So in a run without faults and rebalances every duplicate is a violation. With broadcasting every consumer is a group of
 its own. Whether a message came at all is no_acknowledged_loss's question.
@@ -37,7 +37,7 @@ from typing import Any
 from ...arrow import np, pa, pc
 from ...faults.fault import Loss
 from ...oracle.commits import Redelivery, commit_ms, flush_ms
-from ...oracle.deliveries import delivered
+from ...oracle.deliveries import delivered, fails_first
 from ...oracle.intervals import grouped
 from ...oracle.recorded import Fault
 from ...oracle.slaves import slaves_of
@@ -209,11 +209,12 @@ def _received(part: Part, world: World, allowed: Tolerance) -> Repeats:
 
 
 def _returned(part: Part, world: World, allowed: Tolerance) -> Repeats:
-    """What consumers of ours sent back, whose listener consumes every message (`ConsumerNode`)."""
-    rows = part.of("sent_back")
+    """What consumers of ours sent back, though their listener had consumed it (`ConsumerNode`)."""
+    rows, share = part.of("sent_back"), float(world.workload.get("failing_share") or 0.0)
     rows = rows.filter(is_one_of(rows["node"], [node.name for node in world.ours("consumer")]))
-    back = (_finding(SENT_BACK, row, row["time_ms"], world, allowed, client=row["node"]) for row in rows_in(rows))
-    return Repeats({"wrong": len(rows)}, foremost(back))
+    wrong = [row for row in rows_in(rows) if row["attempt"] != 1 or not fails_first(row["msg_key"], share)]
+    back = (_finding(SENT_BACK, row, row["time_ms"], world, allowed, client=row["node"]) for row in wrong)
+    return Repeats({"wrong": len(wrong)}, foremost(back))
 
 
 def _stored(part: Part, world: World, allowed: Tolerance) -> Repeats:

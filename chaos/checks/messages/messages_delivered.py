@@ -28,6 +28,7 @@ from ..check import Group, Needs, Section, check
 from ..findings import Rule, finding, rounded, verdict_by_counts
 from ..plain.deliveries import DELIVERIES, LAST, Pull, Slow
 from ..plain.part import Gathering
+from ..plain.sent_back import SENT_BACK
 from ..record.commits import dues_of
 from ..record.control import Control
 from ..tolerance import Tolerance, tolerance
@@ -127,7 +128,7 @@ def _is_senders(what: str, changed: Sequence[Slow]) -> bool:
     is_of_the_whole=True,
     accuses_object=(NOT_AS_SENT, EARLY, KEPT),
     needs=(Needs.MESSAGES,),
-    readings=(DELIVERIES,),
+    readings=(DELIVERIES, SENT_BACK),
     tells=lambda measured: _told(measured),
 )
 def judge(history: Gathering, world: World) -> Verdict:
@@ -135,7 +136,8 @@ def judge(history: Gathering, world: World) -> Verdict:
     not at all, or not as they were sent."""
     if world.unclear:
         return Verdict.nothing_examined(world.unclear)
-    seen, due_by = history.counted(DELIVERIES, world), dues_of(history.control, world)
+    sent, back = history.counted(DELIVERIES, world), history.counted(SENT_BACK, world)
+    seen, due_by = sent.plus(back), dues_of(history.control, world)
     groups = {asker.name: asker for asker in askers(world)}
     slow = sorted(seen.slow, key=lambda one: (one.acked_ms, one.msg_key, one.group))
     fates = [_fate(message, due_by, groups, history.control) for message in slow]

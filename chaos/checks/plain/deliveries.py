@@ -116,7 +116,7 @@ _UNKNOWN = -1
 
 def deliveries(part: Part, world: World) -> Prompt:
     """How many were prompt, and the others; once a group."""
-    groups, near_ms = askers(world), _near_ms(world)
+    groups, near_ms = askers(world), near_its_time_ms(world)
     sends = part.of("send", types=("ok",)).select(_COLUMNS)
     is_delayed = pc.is_valid(sends["f"])
     delayed, sends = sends.filter(is_delayed), sends.filter(pc.invert(is_delayed))
@@ -158,7 +158,7 @@ DELIVERIES = Reading(
 )
 
 
-def _near_ms(world: World) -> float:
+def near_its_time_ms(world: World) -> float:
     """How near to its send the stamps of a message must be; inf where not all clocks are ours and right."""
     is_ours = all(node.is_ours for node in world.of_kind("producer", "consumer", "broker", "slave"))
     return world.timers.delivery_ms + world.timers.clocks_ms if is_ours and not world.clocks else math.inf
@@ -229,7 +229,7 @@ def _joined(pulls: Iterable[Pull]) -> list[Pull]:
 
 def _one_by_one(sends: Sequence[Row], receipts: Sequence[Row], groups: Sequence[Asker], world: World) -> Prompt:
     """Of delayed messages, too, whose offsets only their receipts tell."""
-    group_of, near_ms = {member: group.name for group in groups for member in group.members}, _near_ms(world)
+    group_of, near_ms = {member: group.name for group in groups for member in group.members}, near_its_time_ms(world)
     in_order = sorted(receipts, key=row_order)
     got = grouped(((_message(row, of), group_of[row["node"]]), row) for row in in_order for of in (PLACE, QUEUE))
     first: dict[tuple[Any, ...], Row] = {}
@@ -256,17 +256,25 @@ def _one_by_one(sends: Sequence[Row], receipts: Sequence[Row], groups: Sequence[
                 tries=value_of(send).get("tries", send["attempt"] or 0),
                 delay_ms=due_ms - acked_ms,
             )
-            if came:
-                got_ms = came[0]["time_ms"]
-                stored_ms = _stored_ms(came[0]) if is_delayed and near_ms < math.inf else None
-                early_ms, is_late = max(from_ms - got_ms, 0.0), got_ms - due_ms > PROMPT_MS
-                if not (early_ms or is_late or one.changed or (stored_ms or 0.0) > due_ms + near_ms):
-                    prompt.append(max(got_ms - due_ms, 0.0))
-                    continue
-                one = one._replace(offset=came[0]["offset"], received_ms=got_ms, receiver=came[0]["node"])
-                one = one._replace(early_ms=early_ms, stored_ms=stored_ms)
-            slow.append(one)
+            found = against(one, came, Stretch(from_ms, due_ms), near_ms if is_delayed else math.inf)
+            if isinstance(found, Slow):
+                slow.append(found)
+            else:
+                prompt.append(found)
     return Prompt(len(prompt), max(prompt, default=None), tuple(slow))
+
+
+def against(one: Slow, came: Sequence[Row], due: Stretch, near_ms: float) -> Slow | float:
+    """The message with what became of it; how long it took if the first of these receipts was in time and as sent.
+    `near_ms`: from what on a delayed message was kept too long; inf where that cannot be said."""
+    if not came:
+        return one
+    got_ms, stored_ms = came[0]["time_ms"], _stored_ms(came[0]) if near_ms < math.inf else None
+    early_ms, is_late = max(due.start_ms - got_ms, 0.0), got_ms - due.end_ms > PROMPT_MS
+    if not (early_ms or is_late or one.changed or (stored_ms or 0.0) > due.end_ms + near_ms):
+        return float(max(got_ms - due.end_ms, 0.0))
+    one = one._replace(offset=came[0]["offset"], received_ms=got_ms, receiver=came[0]["node"])
+    return one._replace(early_ms=early_ms, stored_ms=stored_ms)
 
 
 def _message(row: Row, place: Sequence[str]) -> tuple[Any, ...]:

@@ -178,7 +178,7 @@ def delivery_times(part: Part, world: World) -> Table[Who, Timed]:
     if not stretches:
         return Table()
     span = min(s.start_ms for s in stretches), max(s.end_ms for s in stretches)
-    sends, receipts = (_within(part.of(*of), span) for of in (("send",), ("receive",)))
+    sends, receipts = (_within(part.of(*of), span) for of in (("send",), ("receive", "sent_back")))
     sends = sends.filter(pc.fill_null(pc.equal(sends["type"], "ok"), False))
     from_ms, delayed = floats(sends["time_ms"]).copy(), np.flatnonzero(pc.is_valid(sends["f"]).to_numpy())
     for number in delayed:  # from when they are due on
@@ -205,7 +205,9 @@ def delivery_times(part: Part, world: World) -> Table[Who, Timed]:
     return Table.total(counted)
 
 
-DELIVERY = Reading(Together.MESSAGE, ("send", "receive"), ("type", "f", "broker_name"), delivery_times, types=("ok",))
+DELIVERY = Reading(
+    Together.MESSAGE, ("send", "receive", "sent_back"), ("type", "f", "broker_name"), delivery_times, types=("ok",)
+)
 
 
 def of_name_servers(control: Control, world: World) -> Table[Who, Timed]:

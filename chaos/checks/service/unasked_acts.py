@@ -38,6 +38,7 @@ from ...oracle.time_outs import HEARTBEAT, POLL, REBALANCE
 from ...topology import is_slave
 from ...verdict import Finding
 from ..findings import Done, at_no_time, finding
+from ..messages.shares import retry_topics
 from ..record.known_brokers import MASTER_ID
 from ..record.timer_acts import LEAVE, Process, Run
 from ..record.turns import client_routes
@@ -93,8 +94,11 @@ class Unasked(Process):
 
     def _look_ups(self) -> Iterator[Done]:
         """Wrong are those that no poll made, of topics with a route that serves; a poll makes one of each topic. Which
-        of several made one beside a poll nobody knows: those that had another reason are no poll's."""
+        of several made one beside a poll nobody knows: those that had another reason are no poll's. A consumer that
+        sends a failed message anew looks up the retry topic as a producer, once."""
         answered = dict[tuple[int, str], Run]()
+        fails = self.kind == "consumer" and self.world.workload.get("failing_share")
+        to_send = retry_topics(self.world, self.life.node) if fails else set()
         for number, call in enumerate(self._asked):
             topic = call.row.topic
             moments = chain([call.began_ms - self._near_ms(call), call.began_ms], self._waited_ms(number))
@@ -102,7 +106,9 @@ class Unasked(Process):
             poll = next((poll for poll in polls if (poll, topic) not in answered), None)
             if poll is None:
                 poll = next((poll for poll in polls if self._borrows(answered[poll, topic])), None)
-            serves = poll is None and all(self._serves(topic, at_ms) for at_ms in moments)
+            serves = poll is None and topic not in to_send and all(self._serves(topic, at_ms) for at_ms in moments)
+            if poll is None and call.row.type == "ok":
+                to_send.discard(topic)
             yield Done(call.began_ms, not serves or self._borrows(call))
             if poll is not None and call.row.type == "ok":
                 answered[poll, topic] = call

@@ -1,4 +1,4 @@
-"""The consuming workload: one DefaultMQPushConsumer that consumes every message without delay."""
+"""The consuming workload: one DefaultMQPushConsumer, which consumes without delay what its listener does not fail."""
 
 import asyncio
 from collections.abc import Sequence
@@ -11,20 +11,22 @@ from ....remoting.message import StoredMessage
 from ....remoting.node.network import Address
 from ....remoting.node.node import Node, NodeContext
 from ....remoting.node.tasks import cancel_all
+from ...oracle.deliveries import fails_first
 
 START_AGAIN_S = 1.0
 
 
 class ConsumerNode(Node):
-    """The node of one push consumer, which records a `receive` row for each message."""
+    """The node of one push consumer, which records a `receive` row for each message. Its listener fails
+    `failing_share` of the messages at the first receipt."""
 
-    def __init__(self, context: NodeContext, config: ConsumerConfig) -> None:
-        self._context, self._config = context, config
+    def __init__(self, context: NodeContext, config: ConsumerConfig, failing_share: float = 0.0) -> None:
+        self._context, self._config, self._failing_share = context, config, failing_share
         self._starting: asyncio.Task[None] | None = None
         self.client = DefaultMQPushConsumer(context, config, self._consume)
 
-    def _consume(self, _messages: Sequence[StoredMessage]) -> bool:
-        return True
+    def _consume(self, messages: Sequence[StoredMessage]) -> bool:
+        return not any(one.reconsume_times == 0 and fails_first(one.keys, self._failing_share) for one in messages)
 
     @property
     def instance(self) -> MQClientInstance:

@@ -28,6 +28,8 @@ def random_scenario(seed: int) -> Scenario:
     _zones(document, plain, random.Random(f"{seed} zones"))
     if not plain.workload.ordered:
         document["workload"]["delayed_share"] = random.Random(f"{seed} delayed").choice((0, 0.1))
+    if not (plain.workload.ordered or plain.workload.broadcasting):
+        document["workload"]["failing_share"] = random.Random(f"{seed} failing").choice((0, 0, 0.1))
     document["workload"]["topics"] = {"bulk-{1..20}": {"queues": 1}} if rng.random() < 0.2 else {}
     _topics_of_clients(document, plain, random.Random(f"{seed} topics"))
     slaves = random.Random(f"{seed} slaves")
