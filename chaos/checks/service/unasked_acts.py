@@ -26,7 +26,7 @@ broker and its link for so long that one of them may still be on its way. Upstre
 import math
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, pairwise
 
@@ -95,10 +95,8 @@ class Unasked(Process):
     def _look_ups(self) -> Iterator[Done]:
         """Wrong are those that no poll made, of topics with a route that serves; a poll makes one of each topic. Which
         of several made one beside a poll nobody knows: those that had another reason are no poll's. A consumer that
-        sends a failed message anew looks up the retry topic as a producer, once."""
-        answered = dict[tuple[int, str], Run]()
-        fails = self.kind == "consumer" and self.world.workload.get("failing_share")
-        to_send = retry_topics(self.world, self.life.node) if fails else set()
+        sends its first message to a retry topic looks the topic up, as a producer does."""
+        answered, first = dict[tuple[int, str], Run](), set(self._sent_to)
         for number, call in enumerate(self._asked):
             topic = call.row.topic
             moments = chain([call.began_ms - self._near_ms(call), call.began_ms], self._waited_ms(number))
@@ -106,9 +104,9 @@ class Unasked(Process):
             poll = next((poll for poll in polls if (poll, topic) not in answered), None)
             if poll is None:
                 poll = next((poll for poll in polls if self._borrows(answered[poll, topic])), None)
-            serves = poll is None and topic not in to_send and all(self._serves(topic, at_ms) for at_ms in moments)
+            serves = poll is None and topic not in first and all(self._serves(topic, at_ms) for at_ms in moments)
             if poll is None and call.row.type == "ok":
-                to_send.discard(topic)
+                first.discard(topic)
             yield Done(call.began_ms, not serves or self._borrows(call))
             if poll is not None and call.row.type == "ok":
                 answered[poll, topic] = call
@@ -214,7 +212,12 @@ class Unasked(Process):
         brokers, queues = route.get("brokers") or {}, route.get("queues") or {}
         if not brokers or any(not brokers.get(name) for name in queues):
             return False
+        is_writable = any(
+            of[1] > 0 and of[2] & PERM_WRITE and MASTER_ID in brokers[name] for name, of in queues.items()
+        )
         if self.kind == "consumer":
+            if topic in self._sent_to and not is_writable:
+                return False
             told = self._told_at(at_ms)
             if any(told.isdisjoint(ids.values()) for ids in brokers.values()):
                 return False  # cleanOfflineBroker may have left it without an address of this broker
@@ -223,7 +226,13 @@ class Unasked(Process):
             # A round that is under way asks the brokers that the route named when the round began.
             before = client_routes(self.control).at(*self.process, topic, self._round_began_ms(at_ms))
             return {name for name, _queue in held} | {*(before.get("brokers") or {})} <= brokers.keys()
-        return any(of[1] > 0 and of[2] & PERM_WRITE and MASTER_ID in brokers[name] for name, of in queues.items())
+        return is_writable
+
+    @cached_property
+    def _sent_to(self) -> Collection[str]:
+        """The retry topics to which a consumer may send what its listener failed."""
+        fails = self.kind == "consumer" and self.world.workload.get("failing_share")
+        return retry_topics(self.world, self.life.node) if fails else ()
 
     def _round_began_ms(self, at_ms: float) -> float:
         """When the round of doRebalance began that was under way then; that moment itself without a round. A round that

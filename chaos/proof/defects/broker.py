@@ -430,6 +430,30 @@ def broker_forgets_delayed_messages(broker: Broker) -> None:
     around(broker._schedule, "_put")(lambda put, physical_offset: True)
 
 
+def _sends_back(broker: Broker) -> Any:
+    return cast(Any, broker)._processor._methods[RequestCode.CONSUMER_SEND_MSG_BACK].__self__
+
+
+@planted(BROKER_A, "quiet", caught_by="messages_delivered")
+def broker_returns_failed_messages_at_once(broker: Broker) -> None:
+    """a broker delivers a message that a consumer sent back again at once, without the delay of the first retry"""
+    around(_sends_back(broker), "_put_back")(lambda put, stored, target, level: put(stored, target, 0))
+
+
+@planted(BROKER_A, "quiet", caught_by="messages_delivered")
+def broker_forgets_failed_messages(broker: Broker) -> None:
+    """a broker answers that it has taken a message back that a consumer sent back, and does not store the message"""
+    around(_sends_back(broker), "_put_back")(lambda put, stored, target, level: None)
+
+
+@planted(BROKER_A, "quiet", caught_by="duplicates")
+def broker_counts_no_failures(broker: Broker) -> None:
+    """a broker stores a message that a consumer sent back with the same reconsumeTimes as before"""
+    around(_sends_back(broker), "_put_back")(
+        lambda put, stored, target, level: put(replace(stored, reconsume_times=-1), target, level)
+    )
+
+
 @planted(BROKER_A, "broker-crash-late", caught_by="duplicates")
 @may_find("commits_follow_work messages_delivered")
 @from_its_making

@@ -165,11 +165,22 @@ def test_with_broadcasting_each_consumer_receives_a_message_once() -> None:
     assert (verdict.verdict, verdict.measured["received_again"]) == (Validity.VALID, 0)
 
 
-def test_a_consumer_that_sends_back_what_its_listener_consumed_is_invalid() -> None:
-    builder = received(sent(take(group(), 2, "consumer-0"), 50), 50, "consumer-0")
-    builder.at(51).event("consumer-0", "sent_back", msg_key="k-0", offset=0, op_id="take-0", **AT)
-    (found,) = builder.end(100).judged(judge).examples
-    assert (found.who, found.more["kind"]) == ("consumer-0", "sent back after success")
+@pytest.mark.parametrize(
+    ("share", "topic", "attempt", "found"),
+    [
+        (0.0, "orders", 1, ("consumer-0", "sent back after success")),
+        (1.0, "orders", 1, None),
+        (1.0, "%RETRY%nemesrv-consumers", 2, ("consumer-0", "sent back after success")),
+        (1.0, "%RETRY%nemesrv-consumers", 1, ("broker-a", "failed again as a first try")),
+    ],
+)
+def test_a_consumer_sends_back_what_its_listener_fails_once(
+    share: float, topic: str, attempt: int, found: tuple[str, str] | None
+) -> None:
+    builder = received(sent(take(group(workload={"failing_share": share}), 2, "consumer-0"), 50), 50, "consumer-0")
+    failed = {"msg_key": "k-0", "offset": 0, "op_id": "take-0", **AT, "topic": topic, "attempt": attempt}
+    examples = builder.at(51).event("consumer-0", "sent_back", f="broker", **failed).end(100).judged(judge).examples
+    assert [(one.who or one.what, one.more["kind"]) for one in examples] == ([found] if found else [])
 
 
 def test_each_further_receipt_is_examined_so_no_more_is_wrong_than_was_examined() -> None:

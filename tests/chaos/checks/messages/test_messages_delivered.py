@@ -163,6 +163,31 @@ def test_a_delayed_message_is_delivered_as_it_was_sent(digest: int, found: list[
     assert kinds(verdict(builder.at(106).event("consumer-0", "receive", op_id="take-0", offset=1, **of))) == found
 
 
+@pytest.mark.parametrize("how", ["broker", "anew"])
+@pytest.mark.parametrize(
+    ("again_s", "found"),
+    [
+        (110.9, "before its delay was over"),
+        (111, None),
+        (116, None),
+        (130, "late"),
+        (None, "not received"),
+    ],
+)
+def test_a_message_that_was_sent_back_comes_again_after_ten_seconds(
+    how: str, again_s: float | None, found: str | None
+) -> None:
+    retry = {**AT, "topic": "%RETRY%nemesrv-consumers", "offset": 0, "op_id": "take-1"}
+    builder = sent(story().event("consumer-0", "queue_taken", **retry), 100)
+    failed = {"msg_key": "k-0", "offset": 0, "op_id": "take-0", "digest": 7, **AT}
+    builder.at(101).event("consumer-0", "sent_back", f=how, attempt=1, duration_ms=1.0, **failed)
+    if again_s is not None:
+        builder.at(again_s).event("consumer-0", "receive", msg_key="k-0", digest=7, **retry)
+    judged = verdict(builder)
+    is_unknown = how == "anew" and again_s is None  # nobody says which broker has it
+    assert (judged.examined, kinds(judged)) == (2 - is_unknown, [found] if found and not is_unknown else [])
+
+
 @pytest.mark.parametrize(
     ("received_s", "found"),
     [
