@@ -35,8 +35,9 @@ def read_flow(recorded: Recorded) -> MessageFlow:
     table = recorded.table
     event, ended = TextColumn(table["event"]), TextColumn(table["type"]).among("ok")
     time_ms, took_ms = (numbers(table[name], "f8") for name in ("time_ms", "duration_ms"))
-    keyed = pc.and_(table["msg_key"].is_valid(), table["f"].is_null()).to_numpy()  # not what its broker has to delay
-    sent, received = event.among("send") & ended & keyed, event.among("receive") & keyed
+    keyed, is_prompt = table["msg_key"].is_valid().to_numpy(), table["f"].is_null().to_numpy()
+    sent = event.among("send") & ended & keyed & is_prompt  # not what its broker has to delay
+    received = event.among("receive", "sent_back") & keyed
     end_to_end_ms = acknowledged_ms = received_ms = np.empty(0)
     if sent.any() and received.any():  # where nobody consumes there is no lag to tell
         keys, seen = (table["msg_key"].filter(pa.array(here)).combine_chunks() for here in (sent, received))

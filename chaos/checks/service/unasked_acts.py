@@ -28,7 +28,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import chain, pairwise
+from itertools import pairwise
 
 from ....remoting.codes import PERM_WRITE, ResponseCode
 from ....remoting.topics import TBW102
@@ -95,19 +95,20 @@ class Unasked(Process):
     def _look_ups(self) -> Iterator[Done]:
         """Wrong are those that no poll made, of topics with a route that serves; a poll makes one of each topic. Which
         of several made one beside a poll nobody knows: those that had another reason are no poll's. A consumer that
-        sends its first message to a retry topic looks the topic up, as a producer does."""
-        answered, first = dict[tuple[int, str], Run](), set(self._sent_to)
+        sends its first messages to a retry topic looks the topic up, as a producer does."""
+        answered, told_ms = dict[tuple[int, str], Run](), dict.fromkeys(self._sent_to, math.inf)
         for number, call in enumerate(self._asked):
             topic = call.row.topic
-            moments = chain([call.began_ms - self._near_ms(call), call.began_ms], self._waited_ms(number))
+            moments = [call.began_ms - self._near_ms(call), call.began_ms, *self._waited_ms(number)]
             polls = self._polls_of(call)
             poll = next((poll for poll in polls if (poll, topic) not in answered), None)
             if poll is None:
                 poll = next((poll for poll in polls if self._borrows(answered[poll, topic])), None)
-            serves = poll is None and topic not in first and all(self._serves(topic, at_ms) for at_ms in moments)
-            if poll is None and call.row.type == "ok":
-                first.discard(topic)
-            yield Done(call.began_ms, not serves or self._borrows(call))
+            serves = poll is None and all(self._serves(topic, at_ms) for at_ms in moments)
+            is_first = serves and min(moments) <= told_ms.get(topic, -math.inf)
+            if is_first and call.row.type == "ok":
+                told_ms[topic] = min(told_ms[topic], call.ended_ms)
+            yield Done(call.began_ms, not serves or is_first or self._borrows(call))
             if poll is not None and call.row.type == "ok":
                 answered[poll, topic] = call
 
