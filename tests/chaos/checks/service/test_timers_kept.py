@@ -1,6 +1,7 @@
 """timers_kept over hand-written histories: every task in time, too late, too early, held up, and once not at all."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
@@ -57,9 +58,9 @@ def due(first_s: float, period_s: float) -> list[float]:
     return [first_s + number * period_s for number in range(int((END_S - first_s) / period_s) + 1)]
 
 
-def story(*but: str) -> HistoryBuilder:
+def story(*but: str, **run: Any) -> HistoryBuilder:
     """One node of each kind, each of whose tasks runs in time until 100 s; those of `but` are left to the test."""
-    told = cluster(name_servers=1, brokers=("broker-a",), clients=("consumer-0",))
+    told = cluster(name_servers=1, brokers=("broker-a",), clients=("consumer-0",), **run)
     for task, (_, first_s, period_s) in RATES.items():
         if task not in but:
             runs(told, task, due(first_s, period_s))

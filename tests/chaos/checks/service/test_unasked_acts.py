@@ -101,6 +101,22 @@ def test_a_look_up_that_waited_for_its_turn_was_asked_for_before_the_others_answ
     assert kinds(look_up(told, QUIET_S, 0.01), lag_ms).count(("look-up", "looks up at polls only")) == found
 
 
+@pytest.mark.parametrize(
+    ("share", "again_s", "perm", "found"),
+    [(0.0, None, 6, 1), (0.1, None, 6, 0), (0.1, QUIET_S + 5, 6, 1), (0.1, QUIET_S + 5, 4, 0)],
+)
+def test_a_consumer_looks_up_its_retry_topic_when_it_first_sends_there_and_while_no_queue_is_writable(
+    share: float, again_s: float | None, perm: int, found: int
+) -> None:
+    """Random seeds 1774006 and 1774033."""
+    retry = "%RETRY%nemesrv-consumers"
+    told = routed(story(workload={"failing_share": share}), "broker-a", topic=retry, broker_a=[1, 1, perm, 0])
+    look_up(told, QUIET_S, 0.01, topic=retry)
+    if again_s is not None:
+        look_up(told, again_s, 0.01, topic=retry)
+    assert kinds(told).count(("look-up", "looks up at polls only")) == found
+
+
 def test_a_topic_that_is_nowhere_borrows_the_route_of_another_and_that_one_is_asked_for_then_alone() -> None:
     told = routed(story(), "broker-a", topic="TBW102")
     assert kinds(look_up(told, QUIET_S, 0.01, topic="TBW102")) == [("look-up", "looks up at polls only")]
