@@ -36,6 +36,8 @@ class ClientTasks(Tasks):
 
     def others(self) -> Iterator[Finding]:
         if self.kind == "consumer":
+            row = "DefaultMQPushConsumerImpl.start: rebalanceImmediately, after look-ups and heartbeats"
+            yield from self.finding(REBALANCE, "rebalances at its start", row, self._first_round())
             row = "RebalanceService: waits Qr after each round"
             yield from self.finding(REBALANCE, "each Qr after the last", row, self._waits())
             yield from self.finding(REBALANCE, "takes no longer than the round's calls", row, self._rebalances())
@@ -51,6 +53,15 @@ class ClientTasks(Tasks):
         yield from self.finding("look-up", "ends by its time-out", row, self._look_ups())
 
     # -- rebalance
+
+    def _first_round(self) -> Iterator[Act]:
+        """From the start until the first round began."""
+        first = next((run for run in self.runs if run.row.f == REBALANCE), None)
+        began_ms = self.end_ms if first is None else first.began_ms
+        within_ms = sum(self.longest_ms(task, self.start_ms, began_ms) for task in (POLL, HEARTBEAT))
+        act = self.wait(self.start_ms, began_ms, within_ms, "its start")
+        if first is not None or act.over_ms > 0:
+            yield act._replace(earliest_ms=None, missing=first is None)
 
     def _waits(self) -> Iterator[Act]:
         """From the end of each round until the next began."""

@@ -62,6 +62,15 @@ def _rebalancer(node: ConsumerNode) -> Rebalancer:
     return node.client._rebalancer
 
 
+@planted(CONSUMER_0, "smoke", caught_by="timers_kept")
+@may_find("queue_ownership messages_delivered living_are_used commits_follow_work duplicates")
+def consumer_rebalances_late_at_its_start(node: ConsumerNode) -> None:
+    """a consumer makes its first rebalance 20 s after the consumer's start"""
+    rebalancer, clock = _rebalancer(node), node._context.clock
+    start = rebalancer.start
+    replace_part(rebalancer, "start", lambda: clock.call_later(20.0, start))
+
+
 @planted(CONSUMERS, "smoke", caught_by="queue_ownership")
 def consumer_takes_no_retry_topic(node: ConsumerNode) -> None:
     """consumers leave their group's retry topic out of rebalances, so nobody receives what is to be consumed again"""

@@ -371,6 +371,12 @@ def test_programs_that_others_made_are_not_held_to_it() -> None:
     assert verdict.undecided == {"timers of broker-a": "Apache 4.9.8 does not say when they ran"}
 
 
+@pytest.mark.parametrize(("first_s", "found"), [([0.2, 20.2], 0), ([1.0, 20.2], 1), ([20.2], 1), ([], 1)])
+def test_a_consumer_rebalances_at_once_when_it_has_started(first_s: list[float], found: int) -> None:
+    told = runs(story(REBALANCE), REBALANCE, [*first_s, 40.2, 60.2, 80.2][: None if first_s else 0])
+    assert [one.kind for one in wrong(check(told))].count("rebalances at its start") == found
+
+
 @pytest.mark.parametrize(("profile", "ran_out", "found"), [("5.x", True, 1), ("5.x", False, 0), ("4.9", True, 0)])
 def test_a_round_of_5_x_that_had_no_answer_for_a_queue_is_repeated_soon(
     profile: str, ran_out: bool, found: int
