@@ -190,6 +190,7 @@ _BROKER: Mapping[str, str] = {
     "reports a change at once": "did not tell a member of a group at once that the group's members had changed",
     "reports changes of members only": "reported a change of a group's members, but the members had not changed",
     "wakes held pulls at once": "did not answer a long poll at once when a message arrived",
+    "answers with what was copied": "did not answer a long poll with a copied message at the next check of long polls",
     "answers pulls at the check": "did not answer a long poll at the first check after suspendTimeoutMillis",
     "120 s after a heartbeat": "did not drop a client 120 to 130 s after the client's last heartbeat",
 }

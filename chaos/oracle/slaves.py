@@ -206,13 +206,14 @@ def _of(world: World, name: str) -> Sequence[Stretch]:
         return _ALWAYS
     if elects(world, name):
         return merged(Stretch(start_ms, end_ms + late_ms) for start_ms, end_ms in unsettled(world, name))
-    there = [stretch for slave in slaves for stretch in without(-math.inf, math.inf, _away(world, name, slave))]
+    there = [stretch for slave in slaves for stretch in without(-math.inf, math.inf, may_not_copy(world, name, slave))]
     switched = (act.began_ms for act in world.acts if act.f == "switch" and broker_name(act.node or "") == name)
     alone_from_ms = min(switched, default=math.inf)  # its old slave was its only one, or follows nobody yet
     return merged([*without(-math.inf, math.inf, there), Stretch(alone_from_ms, math.inf)])
 
 
-def _away(world: World, master: str, slave: str) -> Sequence[Stretch]:
+@once
+def may_not_copy(world: World, master: str, slave: str) -> Sequence[Stretch]:
     """When this slave may be none that the master waits for: it, its master, or the link between them is lost, or it
     has only just begun to copy."""
     causes = [*process_causes(world, slave), *process_causes(world, master)]

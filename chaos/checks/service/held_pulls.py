@@ -3,7 +3,7 @@
 | timer         | measured                                                               | rows                |
 |---------------|------------------------------------------------------------------------|---------------------|
 | long poll     | held pulls: answered after the time they asked for, at the next check; | scheduled_task      |
-|               | and at once when a message comes                                       |                     |
+|               | and at once when a message comes, at a slave at the next check         |                     |
 | client expiry | from a client's last heartbeat at a broker until the broker forgets it | client_heartbeat,   |
 |               |                                                                        | client_gone         |
 
@@ -13,9 +13,11 @@ Upstream: `PullRequestHoldService`, `ClientHousekeepingService`.
 from collections.abc import Iterator
 
 from ...oracle.broker import CLIENT_SCAN_MS, HOLD_CHECK
+from ...oracle.roles import elects
+from ...oracle.slaves import may_not_copy
 from ...oracle.time_outs import CLIENT_EXPIRED_MS, check_period
 from ...oracle.timers import Act
-from ...topology import is_slave
+from ...topology import broker_name, is_slave
 from ...verdict import Finding
 from ..record.timer_acts import Process, Run
 
@@ -29,7 +31,10 @@ class HeldPulls(Process):
         row = "PullRequestHoldService: looks at held pulls each 5 s"
         yield from self.finding(HOLD_CHECK, "each 5 s after the last", row, self._checks())
         yield from self.finding(LONG_POLL, "answers pulls at the check", row, self._holds())
-        if not is_slave(self.life.node):  # there a message may be late, and in 4.9 it wakes nobody
+        if is_slave(self.life.node):  # a copied message wakes no pull in 4.9
+            row = "PullRequestHoldService.checkHoldRequest: the next check answers the pulls that wait for a message"
+            yield from self.finding(LONG_POLL, "answers with what was copied", row, self._copied())
+        else:
             row = "PullRequestHoldService.notifyMessageArriving: a message wakes the pulls that wait for it"
             yield from self.finding(LONG_POLL, "wakes held pulls at once", row, self._wakes())
         row = "ClientHousekeepingService: forgets a client 120 s after its last heartbeat, at the next scan"
@@ -61,6 +66,21 @@ class HeldPulls(Process):
             slowest_ms = run.value.get("slowest_ms")
             if slowest_ms is not None and not self.held(since_ms, run.ended_ms):
                 yield Act(run.ended_ms - slowest_ms, slowest_ms, None, 0.0, "at once", since_ms=since_ms)
+
+    def _copied(self) -> Iterator[Act]:
+        """The same at a slave, while it copied for certain, so that the message came within a moment."""
+        master, wait = broker_name(self.life.node), check_period(self.world, self.life.node)
+        if elects(self.world, master) or self.world.clocks.get(master) or self.world.clocks.get(self.life.node):
+            return
+        away = may_not_copy(self.world, master, self.life.node)
+        for since_ms, run in self._with_start():
+            slowest_ms = run.value.get("slowest_ms")
+            if slowest_ms is None or self.held(since_ms, run.ended_ms):
+                continue
+            stored_ms = run.ended_ms - wait.ms - slowest_ms
+            if not any(start_ms <= run.ended_ms and stored_ms <= end_ms for start_ms, end_ms in away):
+                within_ms = wait.ms + self.timers.clocks_ms
+                yield Act(run.ended_ms - slowest_ms, slowest_ms, None, within_ms, wait.symbol, since_ms=since_ms)
 
     def _with_start(self) -> Iterator[tuple[float, Run]]:
         """Each check, and since when its pulls were answered."""

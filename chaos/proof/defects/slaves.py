@@ -186,6 +186,16 @@ def slave_registers_without_an_id(broker: Broker) -> None:
 # -- slaves that are read, and what they have
 
 
+@planted(SLAVE_OF_A, "slave-copies-and-serves", caught_by="timers_kept")
+@may_find("messages_delivered")
+def slave_answers_no_long_poll_with_copies(broker: Broker) -> None:
+    """a slave answers a long poll only after suspendTimeoutMillis, though the slave has copied a message before"""
+
+    @around(broker.services.holds, "check")
+    def check_times_only(check: Any, now_ms: int, _max_offset: Any) -> Any:
+        return check(now_ms, lambda _topic, _queue_id: -1)
+
+
 @planted(CONSUMERS, _READS_LATE, caught_by="living_are_used")
 @may_find("commits_follow_work recovery_time timers_kept")
 def consumer_never_asks_a_slave(node: ConsumerNode) -> None:
