@@ -1,46 +1,19 @@
-"""Wall clocks in a scenario: what may be said, what is refused and how, and what the oracle makes of it."""
+"""Wall clocks in a scenario: what the oracle makes of them."""
 
 from typing import Any
 
 import pytest
 
-from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.experiment.expectation import expected_world
 from nemesrv.chaos.oracle.promises import ObligationKind, obligations
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.scenarios.model import Scenario
-from tests.refusals import refusal
 
 
 def of(*timeline: dict[str, Any], **more: Any) -> Scenario:
     document = {"cluster": {"name_servers": 2, "brokers": 2}, "checks": ["routes_are_true"], "timeline": list(timeline)}
     return parse({**document, **more}, file="x.yaml")
-
-
-@pytest.mark.parametrize(
-    ("entry", "said"),
-    [
-        ({"do": "clock_step"}, "by_s: expected a number from -100000"),
-        ({"do": "clock_step", "by_s": 0}, "by_s: 0 is not allowed; expected "
-        "a number from -100,000 to 100,000 that is not 0"),
-        ({"do": "clock_step", "by_s": 5, "nodes": ["broker-a"]}, "one of ns-0, ns-1, which alone go by a wall clock"),
-        ({"do": "clock_drift", "rate": 0}, "rate: 0 is not allowed; expected a number above 0, up to 100"),
-        ({"do": "clock_freeze", "nodes": []}, "needs `nodes`, e.g. nodes: [ns-0]"),
-        ({"do": "clock_sync"}, "clock_sync of ns-0 at 5 s is not allowed; expected "
-        "a node whose clock was changed before"),
-        ({"do": "clock_freze"}, "did you mean clock_freeze?"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_is_said_in_one_sentence(entry: dict[str, Any], said: str) -> None:
-    with refusal(said):
-        of({"at_s": 5, "nodes": ["ns-0"], **entry})
-
-
-def test_a_clock_of_a_node_that_does_not_run_cannot_be_changed() -> None:
-    pause = {"at_s": 1, "do": "pause", "nodes": ["ns-0"]}
-    with pytest.raises(ScenarioError, match="a node that runs then: ns-0 is under pause"):
-        of(pause, {"at_s": 5, "do": "clock_freeze", "nodes": ["ns-0"]})
 
 
 def kept(world: World) -> list[tuple[float, float]]:

@@ -14,7 +14,6 @@ from nemesrv.chaos.oracle.quiet import calm
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.loading import parse
-from tests.refusals import refusal
 
 CLUSTER = {"name_servers": 3, "brokers": 2}
 FEW = {"producers": 1, "consumers": 1, "sends_per_s": 1, "client_starts": 10}
@@ -26,34 +25,6 @@ WIPED = {"at_s": 160, "do": "wipe_write_perm", "nodes": ["ns-0"], "broker": "bro
 def scenario(**document: Any) -> Any:
     rest = {"cluster": CLUSTER, "workload": FEW, "settle_s": 120, **document}
     return parse({"checks": ["routes_are_true"], **rest}, file="x.yaml")
-
-
-@pytest.mark.parametrize(
-    ("document", "said"),
-    [
-        ({"nodes": {f"ns-{i}": {"joins_at_s": 5} for i in range(3)}}, "at least one NameServer from the start"),
-        ({"nodes": {"ns-2": {"name_servers": ["ns-0"]}}}, "nodes.ns-2.name_servers"),
-        ({"nodes": {"ns-2": {"topic": "orders"}}}, "this key on a producer or consumer only"),
-        (
-            {"timeline": [{"at_s": 9, "do": "remove", "nodes": ["broker-a"]}]},
-            "timeline.0.nodes: 'broker-a' is not allowed; expected one of ns-0, ns-1, ns-2",
-        ),
-        ({"timeline": [*REMOVED, {"at_s": 160, "do": "restart", "nodes": ["ns-0"]}]}, "ns-0 was removed at 150 s"),
-        ({"timeline": [*REMOVED, {"at_s": 160, "do": "kill", "nodes": ["ns-0"]}]}, "a node that is there: ns-0 is"),
-        (
-            {"timeline": [*REMOVED, WIPED, {"at_s": 170, "do": "rolling_restart", "nodes": ["name_servers"]}]},
-            "nodes that run then: ns-0 is down, paused or removed",
-        ),
-        (
-            {"nodes": JOINS, "timeline": [{"at_s": 5, "do": "remove", "nodes": ["ns-2"]}, *REMOVED]},
-            "remove of ns-2 at 5 s is not allowed; expected from 60 s on, when it joins",
-        ),
-        ({"timeline": [{"at_s": 5, "do": "absent", "nodes": ["ns-2"]}]}, "timeline.0.do"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_is_said(document: dict[str, Any], said: str) -> None:
-    with refusal(said):
-        scenario(**document)
 
 
 @pytest.mark.nightly_but("5.x")

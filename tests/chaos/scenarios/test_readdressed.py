@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.checks.plain.verdicts import found_wrong
-from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.loading import found_defect, parse
 from nemesrv.chaos.scenarios.model import Scenario
@@ -56,16 +55,6 @@ def test_a_rolling_restart_moves_each_in_turn() -> None:
         "ns-4": 60,
         "ns-5": 85,
     }
-
-
-def test_it_returns_after_the_timeline_has_begun() -> None:
-    with pytest.raises(ScenarioError, match="a later time, for ns-0 to return at another address"):
-        scenario({**MOVES, "at_s": 0})
-
-
-def test_brokers_move_by_an_entry_of_their_own() -> None:
-    with pytest.raises(ScenarioError, match="broker-a is none"):
-        scenario({**MOVES, "nodes": ["ns-0", "broker-a"]})
 
 
 @pytest.mark.parametrize("defect", [None, "broker-never-takes-a-new-list"])
