@@ -26,7 +26,7 @@ from nemesrv.conformance.situations import SITUATIONS
 from nemesrv.remoting.node.profile import Profile
 from tests.apache_matrix.table import kept
 from tests.apache_matrix.table import matrix as apache_matrix
-from tests.chaos.oracle.window_edges import table as edges
+from tests.chaos.deviations import table as edges
 from tests.clients_matrix import page as clients
 from tests.clients_matrix.upstream import concerns
 from tests.drills import page as drills
