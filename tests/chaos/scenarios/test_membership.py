@@ -4,9 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from nemesrv.chaos.__main__ import cli
 from nemesrv.chaos.checks.plain.verdicts import verdicts
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.oracle.promises import ObligationKind, obligations
@@ -45,16 +43,3 @@ def test_a_name_server_that_joins_fills_within_a_registration_and_one_that_is_re
     still = calm(world)
     assert still[-1].end_ms == world.end_ms  # removed for good is no fault for ever
     assert still[-1].start_ms - world.timeline_ms > 150_000
-
-
-def test_explain_says_from_when_on_the_one_that_joins_must_hold_whom(tmp_path: Path) -> None:
-    file = tmp_path / "joins.yaml"
-    file.write_text(scenario(nodes=JOINS, timeline=REMOVED).to_yaml(), encoding="utf-8")
-    told = CliRunner().invoke(cli, ["explain", str(file)], catch_exceptions=False).output
-    assert "60.0  ns-2 joins" in told
-    assert "150.0  remove ns-0" in told
-    for broker in ("broker-a", "broker-b"):
-        assert (
-            f"  ns-2: {broker}\n      0.0 ..    93.0  may hold       until R + C after absent-1 end\n"
-            "     93.0 ..   270.0  must hold      R + C after absent-1 end\n"
-        ) in told

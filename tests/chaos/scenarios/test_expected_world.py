@@ -1,4 +1,4 @@
-"""Wall clocks in a scenario: what the oracle makes of them."""
+"""Wall clocks, acts by hand and full disks in a scenario: what the oracle makes of them."""
 
 from typing import Any
 
@@ -58,3 +58,33 @@ def test_a_small_step_may_drop_a_broker_while_no_list_names_the_name_server() ->
     world = expected_world(of(without, step, cluster=served, settle_s=300)).world
     changes = [fault.fault for fault in world.link_faults("broker-a", "ns-0")]
     assert "clock_step" in changes
+
+
+REGISTER = {"at_s": 5, "do": "register", "nodes": ["ns-0"], "broker": "broker-x", "address": "10.9.9.9:10911"}
+
+
+def test_who_acts_by_hand_is_a_node_only_where_somebody_does() -> None:
+    assert "admin" not in of().topology().nodes
+    assert "admin" in of(REGISTER).topology().nodes
+    assert [str(link) for link in of(REGISTER).topology().parse_links("admin -> ns-1")] == ["admin->ns-1"]
+
+
+def test_a_process_that_goes_on_registering_does_so_until_it_is_unregistered() -> None:
+    undone = {**REGISTER, "at_s": 70, "do": "unregister"}
+    world = expected_world(of({**REGISTER, "every_s": 30}, undone)).world
+    assert [(act.f, round(act.ended_ms)) for act in world.acts] == [
+        ("register", 5001),
+        ("register", 35001),
+        ("register", 65001),
+        ("unregister", 70001),
+    ]
+
+
+def test_a_disk_is_full_as_long_as_said_and_free_when_the_timeline_is_over() -> None:
+    filled = [
+        {"at_s": 5, "do": "fill_disk", "nodes": ["broker-a"], "for_s": 20},
+        {"at_s": 60, "do": "fill_disk", "nodes": ["broker-b"]},
+    ]
+    world = expected_world(of(*filled)).world
+    spans = [(disk.broker, round((disk.surely.end_ms - disk.surely.start_ms) / 1000)) for disk in world.full_disks]
+    assert spans == [("broker-a", 20), ("broker-b", 0)]
