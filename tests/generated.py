@@ -1,33 +1,35 @@
-"""What is written from the code itself: `python -m tests.generated` writes it anew, a test compares.
+"""What is written from the code itself, into pages of docs/, between `<!-- NAME -->` and `<!-- end NAME -->`.
 
-In docs/apache.md, docs/checks.md, docs/conform.md, docs/faults.md, docs/incidents.md and docs/oracle.md the text
-between `<!-- NAME -->` and `<!-- end NAME -->`; docs/clients.md, docs/drills.md, docs/history.md, docs/defects.md and
-docs/settings.md as whole files.
+`python -m tests.generated` writes it anew, a test compares.
 """
 
 import re
 import sys
 from collections import Counter
+from collections.abc import Iterable
+from itertools import groupby
 from pathlib import Path
 
+from nemesrv.actors.namesrv.config import known_keys
 from nemesrv.chaos.checks import CHECKS
 from nemesrv.chaos.checks.check import Group
 from nemesrv.chaos.faults.kinds import FAULTS
+from nemesrv.chaos.history.schema import EVENTS, SCHEMA
 from nemesrv.chaos.oracle.windows import SYMBOLS
 from nemesrv.chaos.proof.defects import DEFECTS
+from nemesrv.chaos.scenarios.defect import Defect
 from nemesrv.chaos.scenarios.loading import load, shipped
+from nemesrv.chaos.settings.catalogue import CATALOGUE, NOT_OBEYED, SAID_ELSEWHERE, group_of, settings_for
+from nemesrv.chaos.settings.setting import CLIENTS, GROUPS, NAME_SERVERS, Setting, Value
 from nemesrv.conformance.rules import RULES
 from nemesrv.conformance.situations import SITUATIONS
+from nemesrv.remoting.node.profile import Profile
 from tests.apache_matrix.table import kept
 from tests.apache_matrix.table import matrix as apache_matrix
-from tests.chaos.oracle.window_edges import table as edges
-from tests.clients_matrix.page import measured
-from tests.clients_matrix.page import render as clients
-from tests.drills.page import measured as drills_measured
-from tests.drills.page import render as drills
-from tests.pages.defects import render as defects
-from tests.pages.history import render as history
-from tests.pages.settings import render as settings
+from tests.chaos.deviations import table as edges
+from tests.clients_matrix import page as clients
+from tests.clients_matrix.upstream import concerns
+from tests.drills import page as drills
 
 ROOT = Path(__file__).parents[1]
 
@@ -111,13 +113,103 @@ def _linked(upstream: str) -> str:
     return f"[{said}](https://github.com/{repository}/issues/{number})"
 
 
+def columns() -> str:
+    """The columns of a history in docs/history.md."""
+    rows = [f"| `{c.name}` | {c.type} | {'yes' if c.nullable else 'no'} | {c.doc} |" for c in SCHEMA]
+    return "\n".join(["| column | type | null | meaning |", "|---|---|---|---|", *rows])
+
+
+def events() -> str:
+    """Its events."""
+    rows = []
+    for event in EVENTS.values():
+        filled = ", ".join(f"`{column}`" for column in event.columns) or "–"
+        rows.append(f"| `{event.name}` | {event.by} | {filled} | {event.doc} |")
+    return "\n".join(["| event | recorded by | columns | meaning |", "|---|---|---|---|", *rows])
+
+
+def defects() -> str:
+    """The planted defects in docs/defects.md, by the checks that find them."""
+    lines = ["| defect | what is wrong |", "|---|---|"]
+    for finders, found in groupby(sorted(DEFECTS.values(), key=_finders), _finders):
+        lines.append(f"| **{', '.join(f'`{check}`' for check in finders)}** | |")
+        lines += [f"| `{defect.name}` | {defect.what} |" for defect in found]
+    return "\n".join(lines)
+
+
+def _finders(defect: Defect) -> list[str]:
+    return sorted(defect.caught_by)
+
+
+def settings() -> str:
+    """The tables of settings in docs/settings.md, a section for each group of nodes."""
+    sections = []
+    for group, kinds in GROUPS.items():
+        rows = [one for one in CATALOGUE if group_of(one) == kinds]
+        title = "producers, consumers and the prober" if kinds == CLIENTS else group.replace("name_s", "NameS")
+        usual = Counter(one.upstream for one in rows).most_common(1)[0][0]
+        lines = [
+            f"## Settings of {title}\n\nRocketMQ has them in {usual}, or in the class of the column `class`.\n",
+            "| setting | class | 4.9 | 5.x | allowed | symbol | what it says |",
+            "|---|---|---|---|---|---|---|",
+            *(_row(one, usual) for one in rows),
+        ]
+        sections.append("\n".join(lines))
+    return "\n\n".join(sections)
+
+
+def refused_settings() -> str:
+    """RocketMQ's settings that a scenario may not set, and why, in docs/settings.md."""
+    lines = [f"* `{name}`: {why}" for name, why in sorted(SAID_ELSEWHERE.items())]
+    return "\n".join([*lines, f"* nodes of nemesrv do nothing with {_names(sorted(not_obeyed()))}"])
+
+
+def not_obeyed() -> frozenset[str]:
+    """Settings that our nodes do nothing with."""
+    ours = {one.name for one in CATALOGUE}
+    of_name_servers = known_keys(Profile.V5_X) - settings_for(*NAME_SERVERS).keys()
+    return (NOT_OBEYED | of_name_servers) - ours - SAID_ELSEWHERE.keys()
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _row(one: Setting, usual: str) -> str:
+    defaults = " | ".join(_default(one, profile) for profile in Profile)
+    allowed = "" if one.allowed.words == "true or false" else one.allowed.words.removeprefix("a whole number from ")
+    upstream = "" if one.upstream == usual else one.upstream
+    return f"| `{one.name}` | {upstream} | {defaults} | {allowed} | {one.symbol or ''} | {one.says} |"
+
+
+def _default(one: Setting, profile: Profile) -> str:
+    if profile not in one.profiles:
+        return "–"
+    return _text(one.default(profile)) + (" (constant)" if profile in one.constant else "")
+
+
+def _text(value: Value) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
 BLOCKS = {
     "docs/apache.md": {"matrix": lambda: apache_matrix(kept())},
     "docs/checks.md": {"checks": checks, "legend": legend},
+    "docs/clients.md": {
+        "clients": lambda: clients.sources(clients.measured()),
+        "results": lambda: clients.results(clients.measured()),
+        "upstream": lambda: "\n".join(f"* {each}" for each in concerns(clients.measured())),
+    },
     "docs/conform.md": {"situations": situations, "rules": rules},
+    "docs/defects.md": {"defects": defects},
+    "docs/drills.md": {"drills": lambda: drills.table(drills.measured())},
     "docs/faults.md": {"faults": faults},
+    "docs/history.md": {"columns": columns, "events": events},
     "docs/incidents.md": {"worked incidents": worked_incidents},
     "docs/oracle.md": {"edges": edges},
+    "docs/settings.md": {"settings": settings, "refused": refused_settings},
 }
 
 
@@ -133,15 +225,8 @@ def filled(file: str) -> str:
 
 
 def files() -> dict[Path, str]:
-    """Every generated file and what it should be."""
-    return {
-        **{ROOT / file: filled(file) for file in BLOCKS},
-        ROOT / "docs" / "clients.md": clients(measured()),
-        ROOT / "docs" / "drills.md": drills(drills_measured()),
-        ROOT / "docs" / "history.md": history(),
-        ROOT / "docs" / "defects.md": defects(),
-        ROOT / "docs" / "settings.md": settings(),
-    }
+    """Every page with generated blocks and what it should be."""
+    return {ROOT / file: filled(file) for file in BLOCKS}
 
 
 def main() -> int:

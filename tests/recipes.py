@@ -1,6 +1,6 @@
 """One of each kind of thing that people add, as small as can be: by the letter of a recipe in docs/architecture.md.
 
-ADDED has them by the heading of their recipe, file by file. `house` makes a copy of the tree that has them all. There
+recipes.yaml has them by the heading of their recipe. `house` makes a copy of the tree that has them all. There
 `python -m tests.recipes` prints, by recipe, each place that must know the new thing, and whether it does.
 """
 
@@ -14,6 +14,8 @@ from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import yaml
 
 ROOT = Path(__file__).parents[1]
 COPIED = (
@@ -56,102 +58,6 @@ class Edit(NamedTuple):
     """What the new text is in place of; empty: the file is new."""
 
 
-_CHECK = '''"""No NameServer answers a look-up with an error of its own (code 1)."""
-
-from ....remoting.codes import ResponseCode
-from ...oracle.world import World
-from ...verdict import Finding, Verdict
-from ..check import Group, Needs, Section, check
-from ..findings import Rule, finding, verdict_of
-from ..record.control import Control, Row
-
-
-@check(
-    says="no NameServer answers a look-up with an error of its own",
-    group=Group.ROUTES,
-    section=Section.ROUTES,
-    needs=(Needs.WIRE,),
-)
-def judge(control: Control, world: World) -> Verdict:
-    """Examined: answered look-ups. Violations: those answered with code 1."""
-    rows = [row for row in control.rows("name_server_call") if row.f == "route" and row.code is not None]
-    return verdict_of(
-        [_finding(row) for row in rows if row.time_ms < world.end_ms],
-        measured={"answers": len(rows)},
-        nothing="no look-up was answered",
-        noun="look-ups answered with an error",
-    )
-
-
-def _finding(row: Row) -> Finding:
-    rule = Rule("a look-up is answered with a route, or code 17")
-    wrong = int(row.code == ResponseCode.SYSTEM_ERROR)
-    about, at = (row.node, row.name_server or ""), (row.time_ms, row.time_ms)
-    return finding(about, "answered with an error", at, rule, wrong=wrong)
-'''
-_DEFECT = '''@planted(NS_0, "look-ups-fail", caught_by="look_ups_served")
-@may_find(f"{_OF_ROUTES} answers_are_true availability")
-def name_server_fails_look_ups(server: NameServer) -> None:
-    """a NameServer answers every look-up with an error"""
-    _with_code(server, ResponseCode.SYSTEM_ERROR)
-
-
-# -- as before, or twice
-'''
-_FAULT = """class Thin(Bandwidth):
-    do: Literal["thin"] = "thin"
-    title = "thin link"
-    injection = "toxiproxy.thin"
-    injected = "nobody injects it"
-    equals = "a thin link"
-
-
-class Reset(LinkFault):
-"""
-_FACT = """class Rack(NamedTuple):
-    node: str
-    from_ms: float
-    name: str
-
-
-def racks_in(rows: Iterable[Mapping[str, Any]]) -> tuple[Rack, ...]:
-    told = (row for row in rows if row["event"] == "rack")
-    return tuple(Rack(row["source"], row["time_ms"], object_of(row["value"])["rack"]) for row in told)
-
-
-class Move(NamedTuple):
-"""
-_SHAPE = """def _beside(expression: str, words: Sequence[str], members: Members) -> Separates:
-    _no_words(expression, words)
-    return lambda _node, peer: "both" if peer == "ns-0" else None
-
-
-SHAPES: dict[str, Callable[[str, Sequence[str], Members], Separates]] = {
-    "beside": _beside,
-"""
-_COMMAND = """import click
-
-
-@click.command()
-def gossip() -> None:
-    click.echo("nothing was heard")
-"""
-_THIN = """# A link may be thin.
-description: A thin link.
-settle_s: 20
-checks: [look_ups_served, exercised]
-timeline:
-  - {at_s: 5, do: thin, links: ["broker-a <-> ns-0"], rate_kb_s: 9}
-  - {at_s: 20, do: heal}
-"""
-_SELF_TEST = """# Look-ups alone.
-description: No fault.
-steady_s: 40
-settle_s: 20
-checks: [look_ups_served]
-"""
-
-
 def _one_more(counted: Counted) -> Edit:
     """The page counts one more than it does now."""
     (number,) = said(counted)
@@ -159,78 +65,15 @@ def _one_more(counted: Counted) -> Edit:
     return Edit(counted.page, old.replace(number, str(int(number) + 1)), old)
 
 
-_SETTING = """[brokers.gossipInterval]
-class = "BrokerConfig"
-allowed = {from = 1, to = 600_000, unit = "ms"}
-says = "how often it gossips"
+def _edit(file: str, *, add: str = "", before: str = "", behind: str = "", like: str = "") -> Edit:
+    """As recipes.yaml says it."""
+    added = add or (ROOT / like).read_text(encoding="utf-8")
+    return Edit(file, f"{behind}{added}{before}", behind or before)
 
-"""
 
-ADDED: Mapping[str, tuple[Edit, ...]] = {
-    "A check": (Edit("chaos/checks/routes/look_ups_served.py", _CHECK),),
-    "A planted defect": (
-        Edit("chaos/proof/defects/answers.py", _DEFECT, "# -- as before, or twice\n"),
-        Edit("chaos/scenarios/selftest/look-ups-fail.yaml", _SELF_TEST),
-        *map(_one_more, COUNTED),
-    ),
-    "A scenario": (Edit("chaos/scenarios/thin-link.yaml", _THIN),),
-    "A fault": (
-        Edit("chaos/faults/link_faults.py", _FAULT, "class Reset(LinkFault):\n"),
-        Edit("chaos/faults/link_faults.py", "AnyLinkFault = Thin | ", "AnyLinkFault = "),
-        Edit("tests/chaos/faults/test_kinds.py", "    Thin(rate_kb_s=9),\n    Cut(),\n", "    Cut(),\n"),
-        Edit("tests/chaos/faults/test_kinds.py", "    Thin,\n    Timeout,\n", "    Timeout,\n"),
-    ),
-    "An event": (
-        Edit(
-            "chaos/history/events.toml",
-            '[gossip]\ngroup = "control"\nby = "NameServer"\ncolumns = ["value"]\nsays = "heard a topic"\n\n[route]\n',
-            "[route]\n",
-        ),
-        Edit(
-            "actors/namesrv/server.py",
-            'self._context.record("gossip", value=topic)\n            self._context.record("route"',
-            'self._context.record("route"',
-        ),
-    ),
-    "A fact about brokers": (
-        Edit(
-            "chaos/history/events.toml",
-            '[rack]\ngroup = "environment"\nby = "harness"\ncolumns = ["source", "value"]\nsays = "a rack"\n\n[boot]\n',
-            "[boot]\n",
-        ),
-        Edit("chaos/oracle/recorded.py", _FACT, "class Move(NamedTuple):\n"),
-        Edit("chaos/oracle/world.py", "    racks: tuple[Rack, ...] = ()\n    resets: tuple[", "    resets: tuple["),
-        Edit("chaos/oracle/world.py", "racks=racks_in(picked),\n            resets=resets_in(", "resets=resets_in("),
-        Edit(
-            "chaos/oracle/world.py", "from .recorded import (\n    Rack,\n    racks_in,\n", "from .recorded import (\n"
-        ),
-    ),
-    "A client profile": (
-        Edit("chaos/oracle/profiles/zig.yaml", (ROOT / "chaos/oracle/profiles/go.yaml").read_text(encoding="utf-8")),
-        Edit("chaos/scenarios/model.py", 'ClientProfileName = Literal["zig", ', "ClientProfileName = Literal["),
-    ),
-    "A setting": (
-        Edit("chaos/settings/settings.toml", f"{_SETTING}[brokers.forceRegister]", "[brokers.forceRegister]"),
-        Edit("actors/broker/config.py", "    gossip_interval: int = 5_000\n    broker_id: int", "    broker_id: int"),
-    ),
-    "A shape": (
-        Edit(
-            "chaos/shapes.py",
-            _SHAPE,
-            "SHAPES: dict[str, Callable[[str, Sequence[str], Members], Separates]] = {\n",
-        ),
-    ),
-    "A command": (
-        Edit("chaos/commands/gossip.py", _COMMAND),
-        Edit("chaos/__main__.py", "from .commands.gossip import gossip\nfrom .commands.check", "from .commands.check"),
-        Edit("chaos/__main__.py", "    gossip,\n    run,\n", "    run,\n"),
-        Edit(
-            "docs/commands.md",
-            "| `nemesrv gossip` | what was heard |\n| `nemesrv museum`",
-            "| `nemesrv museum`",
-        ),
-    ),
-}
+_SAID = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+ADDED: Mapping[str, list[Edit]] = {recipe: [_edit(**one) for one in edits] for recipe, edits in _SAID.items()}
+ADDED["A planted defect"].extend(map(_one_more, COUNTED))
 """By the heading of the recipe."""
 
 

@@ -1,6 +1,6 @@
 """How small a deviation of each timer is found: `python -m tests.chaos.sensitivity`.
 
-For each timer (sensitive_timers.py), longer and shorter: deviations of growing size are planted in one node of a small
+For each timer (deviations.yaml), longer and shorter: deviations of growing size are planted in one node of a small
 run on the virtual clock, until a check says INVALID: `timers_kept` of that very timer and node, any check of what has
 no timer of its own. The table goes into docs/oracle.md, between the marks; `--only` prints single rows and writes
 nothing.
@@ -16,11 +16,9 @@ from nemesrv.chaos.checks.record.control import Control
 from nemesrv.chaos.checks.service import timers_kept
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.oracle.world import World
-from nemesrv.chaos.proof.defects import Defect
 from nemesrv.chaos.runner import record_virtual
-from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.verdict import Finding, Validity
-from tests.chaos.sensitive_timers import TIMERS, Timer
+from tests.chaos.deviations import TIMERS, Timer
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "oracle.md"
 BEGIN, END = "<!-- sensitivity -->", "<!-- /sensitivity -->"
@@ -29,19 +27,9 @@ DEVIATIONS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 def found(timer: Timer, factor: float) -> list[tuple[str, Finding]]:
     """What the checks find, by name, in a run whose one node has this timer so many times as long."""
-    # `source`: a defect of somebody's own is planted by what it is, one of the self-test's by its name.
-    defect = Defect(
-        name="sensitivity",
-        what="",
-        kinds=timer.where.kinds,
-        nodes=timer.where.nodes,
-        plant=lambda node: timer.plant(node, factor),
-        source=Path(__file__),
-    )
+    phases = timer.longer if factor > 1 else timer.shorter
     with tempfile.TemporaryDirectory() as folder:
-        run = record_virtual(
-            parse(timer.document(longer=factor > 1), file="sensitivity"), 1, Path(folder) / "run", defect
-        )
+        run = record_virtual(timer.parsed(phases), 1, Path(folder) / "run", timer.defect(factor))
         return list(_found(timer, run.path))
 
 
@@ -53,7 +41,7 @@ def _found(timer: Timer, folder: Path) -> Iterator[tuple[str, Finding]]:
         judged = verdicts(folder)
     for verdict in judged:
         for finding in verdict.findings if verdict.verdict is Validity.INVALID else ():
-            is_it = (finding.subject, finding.object) == (timer.where.nodes[0], timer.task)
+            is_it = (finding.subject, finding.object) == (timer.node, timer.task)
             if finding.wrong and (is_it if timer.task else True):
                 yield verdict.name, finding
 

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from nemesrv.chaos import explain
@@ -14,8 +15,9 @@ from nemesrv.chaos.oracle.lost_brokers import absences
 from nemesrv.chaos.oracle.promises import ObligationKind, obligations
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.runner import record_virtual
-from nemesrv.chaos.scenarios.loading import find, parse, shipped
+from nemesrv.chaos.scenarios.loading import find, load, parse, shipped
 
+EXPLAINED = yaml.safe_load(Path(__file__).with_name("explained.yaml").read_text(encoding="utf-8"))
 SLACK_MS = 100.0
 """A fault on the virtual clock takes effect some milliseconds after its time."""
 
@@ -47,6 +49,16 @@ def test_what_is_explained_is_what_a_run_is_judged_by(tmp_path: Path) -> None:
     lost = [(one.client, one.broker) for one in absences(expected)]
     assert lost
     assert lost == [(one.client, one.broker) for one in absences(recorded)]
+
+
+@pytest.mark.parametrize("what", EXPLAINED)
+def test_a_scenario_is_explained_in_these_words(what: str, tmp_path: Path) -> None:
+    scenario = parse({"checks": ["routes_are_true"], **EXPLAINED[what]["scenario"]}, file="x.yaml")
+    file = tmp_path / "x.yaml"
+    file.write_text(scenario.to_yaml(), encoding="utf-8")
+    assert load(file) == scenario
+    told = CliRunner().invoke(cli, ["explain", str(file)], catch_exceptions=False).output
+    assert [text for text in EXPLAINED[what]["says"] if text not in told] == [], told
 
 
 @pytest.mark.parametrize("name", sorted(shipped()))

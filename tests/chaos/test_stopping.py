@@ -99,17 +99,6 @@ def test_sigkill_while_its_jvm_starts(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly("test_a_second_signal_ends_it_at_once_while_ray_starts")
-def test_in_its_first_moments(tmp_path: Path) -> None:
-    rng = random.Random(10)
-    for number, signum in enumerate((signal.SIGINT, signal.SIGTERM)):
-        with running("run", "smoke", "--quiet", "--out", f"run-{number}", cwd=tmp_path) as command:
-            command.until(lambda: works(command))
-            with pytest.raises(subprocess.TimeoutExpired):
-                command.process.wait(rng.uniform(0, 2))
-            must_be_gone(stop(command, signum), signum, tmp_path / f"run-{number}")
-
-
-@pytest.mark.nightly("test_a_second_signal_ends_it_at_once_while_ray_starts")
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seed", [40, 41])
 def test_at_twenty_random_moments(tmp_path: Path, seed: int) -> None:

@@ -29,16 +29,6 @@ V4, V5 = Profile.V4_9, Profile.V5_X
 
 
 @BOTH
-async def test_a_call_waits_as_long_as_it_is_told_and_no_longer(profile: Profile) -> None:
-    async with Bench(profile) as b:
-        b.servers[0].silent = True
-        begin_s = b.world.clock.monotonic_s()
-        with pytest.raises(RequestTimeout):
-            await b.client.query_route("orders", 1.0)
-        assert b.world.clock.monotonic_s() - begin_s == pytest.approx(1.0)
-
-
-@BOTH
 async def test_a_route_is_a_success_with_a_body_and_nothing_else(profile: Profile) -> None:
     async with Bench(profile) as b:
         code = RequestCode.GET_ROUTEINFO_BY_TOPIC

@@ -15,11 +15,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests import generated
 from tests.rows_of_json import rows_of_json
 
 from .catalogue import CLIENTS, Client
 from .install import ClientMissing, command
-from .page import MEASURED, keep, measured, render
+from .page import MEASURED, keep, measured
 from .twice import agreement
 
 ROOT = Path(__file__).parents[2]
@@ -54,7 +55,7 @@ def record(client: Client, found: dict[str, Any]) -> None:
     kept = keep(found, today, agreement(measured().get(client.name), found))
     MEASURED.mkdir(exist_ok=True)
     (MEASURED / f"{client.name}.json").write_text(rows_of_json(kept, levels=2), "utf-8")
-    PAGE.write_text(render(measured()), "utf-8")
+    generated.main()
 
 
 def main() -> int:

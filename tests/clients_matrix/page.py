@@ -1,4 +1,4 @@
-"""docs/clients.md: clients × rules, each cell what was measured, and on how many; from measured/, one file a client."""
+"""The tables of docs/clients.md: clients × rules, each cell what was measured, and on how many; from measured/."""
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -10,72 +10,11 @@ from nemesrv.chaos.verdict import Validity
 from nemesrv.conformance.rules import RULES, Rule
 
 from .catalogue import CLIENTS, Client
-from .upstream import concerns
 
 MEASURED = Path(__file__).with_name("measured")
 LEFT_OUT = "–"
 _RUN = 3
 """So many clients, one after the other in the catalogue, are named by the first and the last."""
-
-HEAD = """# RocketMQ's clients, measured
-
-`make clients` ([tests/clients_matrix](../tests/clients_matrix)) measures each client in the version of its package
-registry and writes this page. A driver of one file starts the client, sends a message each 200 ms and receives.
-[`nemesrv conform`](conform.md) measures the client from outside and compares it with the profile that the client's
-source code gives ([client profiles](client-profiles.md)).
-
-A cell has the measured value, and the number of measurements in brackets. A **bold** value differs from the profile,
-`?` is not decided, `–` is left out, and an empty cell means that the rule is newer than the measurement; the lists
-below say why. [conform.md](conform.md) says what each rule measures.
-
-Clients of one language share a row if their words and the profile's numbers are equal. The row has the lowest and the
-highest value of these clients, and the sum of their measurements. A number for which the profile has no value is shared
-only by clients of the same profile. A row of `A to B` is about all clients from A to B in the first table.
-
-Each client was measured twice. Words must be equal, or the profile allows both. Times must be equal within the rule's
-tolerance. Counts may differ only by chance ([twice.py](../tests/clients_matrix/twice.py)). [Two runs](#two-runs) lists
-the differences of the two measurements; `nothing` there is a measurement that did not decide the rule. All clients had
-three NameServers. "Machine late" is how late the measuring machine was at most.
-"""
-
-BY_AGE = (
-    ("sends go to the broker's VIP port", "3.5.8", "the broker's port", "two below it"),
-    ("", "4.5.1", "two below it", "the broker's port"),
-    ("`timeouts_add`", "4.3.0", "connect and answer have a time each", "one deadline for the call"),
-    (
-        "`list_change_s`",
-        "4.7.1",
-        "the client keeps the chosen NameServer, though the new list lacks it",
-        "the client stops using the chosen NameServer",
-    ),
-    (
-        *("`closes_on_silence`, `leaves_on_silence`", "4.9.1"),
-        *(
-            "the client keeps a NameServer that does not answer, and the connection to it",
-            "the client closes the connection and asks the next NameServer",
-        ),
-    ),
-    ("a scan of the NameServers, each 3 s", "5.0.0", "none", "the client knows which NameServers accept connections"),
-    ("`useHeartbeatV2`", "5.1.3", "none", "if the setting is true"),
-    ("`startDetectorEnable`", "5.1.4", "none", "if the setting is true"),
-    ("`failover`", "5.0.0", "never, from 4.9.1 on (apache/rocketmq#7056)", "by chance: if a poll falls into a scan"),
-    ("", "5.1.4", "by chance", "recovers, as up to 4.9.0"),
-    ("a server's GO_AWAY", "5.2.0", "an error", "the client opens a new channel"),
-    ("`tries_refused`", "5.3.0", "the whole list in one call", "one NameServer in one call"),
-)
-"""What, from which version on, what until then, and what since."""
-OF_AGES = """The table of Java clients is from the source of each release from 4.0.0 on, and the class files of 3.2.6
-and 3.6.2. All Java clients were measured on JDK 17; the Netty of 3.2.6 to 4.4.0 needs the option
-`--add-opens=java.base/java.nio=ALL-UNNAMED` there. All Java clients shuffle the NameServer list once, when the list is
-set, and wait 3 s for a connection. In a client one thread at a time chooses a NameServer, for 3 s at most."""
-OF_GO = """Go 1.2 calls the C++ 1.x library (librocketmq) through cgo, so Go 1.2 behaves as the rows of cpp-1.x say.
-Go 2.0.0 asks for a `modern-go/reflect2` of 2018, with which the client's first look-up fails on Go 1.24 and later
-(nil pointer); the driver of Go 2.0.0 is built with `reflect2` v1.0.2. By the source of each release, 2.1.0 and 2.1.1
-have the time-outs and retries of 2.0.0: a look-up waits 3 s (`connect_timeout_s`, `answer_timeout_s`), and a send that
-was answered with an error is not tried again (`send_retries`). Since 2.1.2 a look-up waits 6 s, and a send is tried
-again."""
-FOR_UPSTREAM = """This list has behaviour that harms a client's users, with figures from the tables above. Figures
-without a rule's name were counted while the drivers were developed."""
 
 
 def measured(folder: Path = MEASURED) -> dict[str, dict[str, Any]]:
@@ -236,29 +175,21 @@ def _plain(expected: object) -> str:
     return f"{expected:g}" if isinstance(expected, float) else str(expected)
 
 
-def render(found: Mapping[str, Mapping[str, Any]]) -> str:
-    """The page."""
+def sources(found: Mapping[str, Mapping[str, Any]]) -> str:
+    """The table of clients: where each comes from, and how it was measured."""
     columns = "client | package | profile | starts | servers | machine late | verdict"
-    lines = [HEAD, f"| {columns} |", "|---|---|---|---:|---|---:|---|"]
-    lines += [_source(client, found.get(name)) for name, client in CLIENTS.items()]
+    rows = (_source(client, found.get(name)) for name, client in CLIENTS.items())
+    return "\n".join([f"| {columns} |", "|---|---|---|---:|---|---:|---|", *rows])
+
+
+def results(found: Mapping[str, Mapping[str, Any]]) -> str:
+    """What was measured: a section for each room of rules, then the deviations and what was left out."""
+    lines: list[str] = []
     for room, rules in _rooms().items():
-        if found:
-            lines += ["", f"## {room.capitalize()}", "", *_table(rules, found)]
+        lines += ["", f"## {room.capitalize()}", "", *_table(rules, found)]
     for title, verdict in (("Deviations", Validity.INVALID), ("Not decided", Validity.UNKNOWN)):
         lines += _section(title, "client | rule | measured | profile | why", [*_listed(found, verdict)], "None.")
     lines += _section("Two runs", "client | rules: first run and second run | why", [*_two_runs(found)], "All agree.")
     lines += _section("During the runs", "client | what happened", [*_notes(found)], "Nothing.")
     lines += _section("Left out", "rules | why | clients", [*_left_out(found)], "Nothing.")
-    lines += [
-        "",
-        "## Java clients, by age",
-        "",
-        OF_AGES,
-        "",
-        "| what | from | until then | since |",
-        "|---|---|---|---|",
-    ]
-    lines += [f"| {' | '.join(row)} |" for row in BY_AGE]
-    lines += ["", "## Go clients", "", OF_GO]
-    lines += ["", "## For upstream", "", FOR_UPSTREAM, "", *(f"* {each}" for each in concerns(found))]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines[1:])

@@ -51,44 +51,6 @@ def typed_until_in_time(*words: str, out: Path) -> subprocess.CompletedProcess[s
     return done
 
 
-@pytest.mark.parametrize(
-    ("words", "why"),
-    [
-        ((), "CMD: expected a program and its arguments after `--`"),
-        (("--", "no-such-client"), "CMD: there is no such program on PATH: no-such-client"),
-        (("--", "./no-such-client"), "CMD: there is no such program: ./no-such-client"),
-        (("--", "/tmp"), "CMD: '/tmp' is not allowed; expected a program; this is a folder"),
-        (("--profile", "jawa-5.3", "--", "true"), "did you mean java-5.3?"),
-        (("--profile", "mine.yaml", "--", "true"), "mine.yaml"),
-        (("--rules", "start,stiky", "--", "true"), "did you mean sticky?"),
-        (("--rules", "", "--", "true"), "some of list_order, start"),
-        (
-            ("--name-servers", "1", "--", "true"),
-            "'1' is not allowed; expected a whole number of at least 2 and at most 9",
-        ),
-        (("--brokers", "1", "--", "true"), "a whole number of at least 2 and at most 8"),
-        (("--starts", "0", "--", "true"), "a whole number of at least 1"),
-        (("--profile-rocketmq", "3.2", "--", "true"), "4.9"),
-        (("--out", __file__, "--", "true"), "this is a file"),
-        (("--write-profile", "/no/such/folder/mine.yaml", "--", "true"), "a file in a folder that is there"),
-        (("--no-such-option", "--", "true"), "No such option"),
-    ],
-)
-def test_what_is_wrong_is_one_sentence_and_nothing_is_started(
-    words: tuple[str, ...], why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from nemesrv.chaos.commands.ending import explain
-
-    monkeypatch.chdir(tmp_path)
-    done = CliRunner().invoke(cli, ["conform", *words], standalone_mode=False)
-    assert done.exception is not None
-    status, said = explain(done.exception)
-    assert status == 2
-    assert why in said
-    assert "\n" not in said
-    assert not list(tmp_path.iterdir())
-
-
 def test_as_many_starts_may_be_asked_for_as_the_check_of_first_choices_needs() -> None:
     [starts] = (one for one in conform.params if one.name == "starts")
     for needed in STARTS_NEEDED.values():

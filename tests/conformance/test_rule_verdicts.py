@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.fronts.behaviour import Behaviour
@@ -23,6 +24,7 @@ from nemesrv.conformance.rules import RULES, LeftOut, Measured
 from nemesrv.conformance.rules.rule import Range
 from nemesrv.conformance.situations import SITUATIONS, Watched, slowest_answer_ms
 from tests.conformance.story import Story, polls
+from tests.refusals import is_told
 
 KEPT = polls(Story("quiet", for_s=460.0), "ns-1", *(30.0 * poll for poll in range(16))).watched()
 MOVES = polls(Story("quiet", for_s=500.0), "ns-1", *(30.0 * poll for poll in range(15))).ask("ns-2", 450.0).watched()
@@ -135,36 +137,16 @@ def test_a_profile_like_another_has_its_rules_but_for_what_it_says(tmp_path: Pat
         profile_of(str(file))
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (
-            "rules: {stick: kept}",
-            "rules.stick: 'kept' is not allowed; expected a rule of `conform`; did you mean sticky?",
-        ),
-        (
-            "rules: {sticky: always}",
-            "rules.sticky: 'always' is not allowed; expected kept, next at every request, "
-            "random at each request, moves",
-        ),
-        (
-            "rules: {connect_timeout_s: soon}",
-            "rules.connect_timeout_s: 'soon' is not allowed; expected a number in s, {at_least: …, at_most: …}",
-        ),
-        ("rules: {connect_timeout_s: {most: 3}}", "a number in s, {at_least: …, at_most: …}"),
-        ("rule: {}", "rule: {} is not allowed; expected the keys are client, like, inside, rules"),
-        ("client: mine", "expected a mapping of rules to what is expected"),
-        ("- a", "expected a mapping with the keys client, like, inside, rules"),
-        ("rules: [", "expected YAML ("),
-    ],
-)
-def test_a_wrong_profile_is_refused_with_what_is_allowed(tmp_path: Path, text: str, said: str) -> None:
+WRONG: dict[str, str] = yaml.safe_load(Path(__file__).with_name("wrong_profiles.yaml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_a_wrong_profile_is_refused_with_what_is_allowed(tmp_path: Path, text: str) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(ScenarioError) as refused:
         profile_of(str(file))
-    assert said in str(refused.value)
-    assert str(refused.value).startswith(str(file))
+    assert is_told(f"{file}: {WRONG[text]}", str(refused.value)), refused.value
 
 
 def test_a_profile_that_does_not_exist_is_refused_with_the_nearest_name(tmp_path: Path) -> None:

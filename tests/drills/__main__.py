@@ -17,12 +17,11 @@ from typing import Any
 
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.loading import load, shipped
+from tests import generated
 from tests.rows_of_json import rows_of_json
 
 from .intervals import INTERVALS, OURS, Recorded
-from .page import MEASURED, key_of, measured, render
-
-PAGE = Path(__file__).parents[2] / "docs" / "drills.md"
+from .page import MEASURED, key_of, measured
 
 
 def virtual(seeds: int) -> Iterator[tuple[str, Recorded]]:
@@ -80,7 +79,7 @@ def main() -> int:
         of["runs"][name] = {"runs": number, "how": clocks.get(name, "on the virtual clock"), "date": today}
     of["values"] |= {key: sorted(each) for key, each in values.items()}
     MEASURED.write_text(rows_of_json(document, levels=3), "utf-8")
-    PAGE.write_text(render(document), "utf-8")
+    generated.main()
     print("\n".join(outside) or "all inside")
     return 1 if outside else 0
 

@@ -1,4 +1,4 @@
-"""docs/drills.md: each interval of the field beside ours and Apache's, from measured.json."""
+"""The table of docs/drills.md: each interval of the field beside ours and Apache's, from measured.json."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -8,26 +8,6 @@ from typing import Any
 from .intervals import INTERVALS, OURS, Interval
 
 MEASURED = Path(__file__).with_name("measured.json")
-
-HEAD = """# Field drills
-
-A RocketMQ user ran these drills on real clusters ("the field") of Apache's 4.9.7, with three NameServers, three groups
-of master and slave and default timers, and timed the faults to the second. Each drill is a scenario, which
-`nemesrv scenarios` describes: `nemesrv run drill-3-power-off` runs the third drill on nemesrv's nodes, with
-`--implementation apache-4.9.7` on Apache's. A row has the value from the field, the range in nemesrv's runs, and the
-range that RocketMQ's timers allow.
-
-`python -m tests.drills` ([tests/drills](../tests/drills)) writes this page. In a scenario a power-off is a `black_hole`
-on every link of the node, and each of the field's 8 sending threads is a producer. A producer sends 5 messages a
-second, and a thread in the field sent as many as possible, so fewer of nemesrv's sends meet a hung broker. nemesrv's
-zones have names but no latency. In the sixth drill the field's masters were SYNC_MASTER; a master without its slave
-answered SLAVE_NOT_AVAILABLE (stored, not copied). On 4.9.7 the sixth drill is VALID by all of its 23 checks.
-
-On Apache's servers the second and fifth drill run at ×1, because a faster clock does not shorten a JVM's shutdown.
-Clients' connections are gone 0.02 s after a broker's SIGTERM. The broker unregisters 2.5 s later, as broker.log shows:
-1.1 s until its event threads notice, 1 s of sleep in the store's shutdown, 0.3 s for the last flush. In the field
-namesrv.log has a destroyed channel 1 s after the stop: that broker was gone before it could unregister.
-"""
 
 
 def measured() -> dict[str, Any]:
@@ -39,11 +19,11 @@ def key_of(interval: Interval) -> str:
     return f"{interval.drill}: {interval.what}"
 
 
-def render(found: Mapping[str, Any]) -> str:
-    """The page."""
+def table(found: Mapping[str, Any]) -> str:
     names = sorted(found, key=lambda name: (name != OURS, name))
-    lines = [HEAD, *_runs(found, names), ""]
-    lines += [
+    lines = [
+        *_runs(found, names),
+        "",
         "| drill | from … to | field | " + " | ".join(names) + " | allowed |",
         "|---|---|---:|" + "---:|" * len(names) + "---|",
     ]
@@ -56,7 +36,7 @@ def render(found: Mapping[str, Any]) -> str:
             formula += f"); a JVM: to {interval.allowed[1] + interval.of_jvm_s:g} s ({interval.why_of_jvm}"
         row = (interval.drill.split("-")[1], interval.what, field, *cells, f"{allowed} ({formula})")
         lines.append("| " + " | ".join(row) + " |")
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
 def _runs(found: Mapping[str, Any], names: Sequence[str]) -> list[str]:

@@ -9,11 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from nemesrv.chaos.history.rows import read_rows
-from nemesrv.chaos.history.schema import STAMPED
+from nemesrv.chaos.history.schema import EVENTS, STAMPED
 from nemesrv.chaos.scenarios.loading import load
 from tests import generate
 from tests.generate import multiplied
-from tests.pages.history import EVENTS
 
 
 def numbered_without_gaps(rows: Sequence[dict[str, Any]]) -> bool:

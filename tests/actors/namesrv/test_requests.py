@@ -1,15 +1,16 @@
-"""Every other request code over the wire, in both profiles (nameserver.md sections 2, 5, 6, 7; codes.md section 1)."""
+"""Every request code over the wire, in both profiles (nameserver.md sections 2, 5, 6, 7; codes.md section 1)."""
 
 import json
+import zlib
 from pathlib import Path
 
 import pytest
 
-from nemesrv.remoting.bodies.route import QueueData, TopicRouteData
+from nemesrv.remoting.bodies.route import DataVersion, QueueData, TopicRouteData
 from nemesrv.remoting.codes import LanguageCode, RequestCode, SerializeType
 from nemesrv.remoting.errors import RequestTimeout
 from nemesrv.remoting.node.profile import Profile
-from tests.actors.namesrv.helpers import IDENTITY, LISTEN, V4, V5, World, body, topic
+from tests.actors.namesrv.helpers import IDENTITY, LISTEN, V4, V5, World, body, topic, version
 
 
 @pytest.mark.parametrize("kind", list(SerializeType))
@@ -100,20 +101,23 @@ async def test_the_order_conf_is_in_the_route_where_it_is_enabled(enabled: bool)
 
 async def test_topic_lists_over_the_wire(world: World, profile: Profile) -> None:
     assert body(await world.call(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS)) == {"topicList": []}
-    await world.call.register(topics=[topic("T"), topic("both", flag=3), topic("sub", flag=2)])
+    topics = [topic("plain"), topic("unit", flag=1), topic("sub", flag=2), topic("both", flag=3)]
+    await world.call.register(topics=topics)
+    others = [topic("plain"), topic("other")]
+    await world.call.register("broker-b", addr="10.0.0.2:10911", header={"clusterName": "d"}, topics=others)
     listed = {
-        RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: {"T", "both", "sub"},
-        RequestCode.GET_TOPICS_BY_CLUSTER: {"T", "both", "sub"},
-        RequestCode.GET_UNIT_TOPIC_LIST: {"both"},
-        RequestCode.GET_HAS_UNIT_SUB_TOPIC_LIST: {"both", "sub"},
+        RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: {"plain", "unit", "sub", "both", "other"},
+        RequestCode.GET_TOPICS_BY_CLUSTER: {"plain", "other"},
+        RequestCode.GET_UNIT_TOPIC_LIST: {"unit", "both"},
+        RequestCode.GET_HAS_UNIT_SUB_TOPIC_LIST: {"sub", "both"},
         RequestCode.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST: {"sub"},
     }
     for code, expected in listed.items():
-        assert set(body(await world.call(code, {"cluster": "c"}))["topicList"]) == expected
+        assert set(body(await world.call(code, {"cluster": "d"}))["topicList"]) == expected
     unknown = await world.call(RequestCode.GET_TOPICS_BY_CLUSTER, {"cluster": "nowhere"})
     assert body(unknown) == {"topicList": []}
     system = body(await world.call(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS))
-    assert system == {"brokerAddr": "10.0.0.1:10911", "topicList": ["c", "broker-a"]}
+    assert system == {"brokerAddr": "10.0.0.1:10911", "topicList": ["c", "broker-a", "d", "broker-b"]}
 
 
 async def test_5_x_keeps_topic_lists_to_itself_where_it_is_told_so() -> None:
@@ -250,3 +254,68 @@ async def test_a_missing_required_field_is_refused_by_name_and_changes_nothing()
         assert (unreadable.code, unreadable.remark) == (1, "header field brokerId cannot be read: 'zero'")
         assert await world.call.has_route()
         assert LISTEN in world.network.listening
+
+
+# -- registrations and data versions
+
+
+@pytest.mark.parametrize("version_", [409, 477])
+async def test_a_compressed_registration_is_read_whatever_its_header_says(
+    world: World, profile: Profile, version_: int
+) -> None:
+    header = {"compressed": "false"} if version_ == 477 else None
+    response = await world.call.register(compressed=True, header=header, version=version_)
+    assert (response.code, response.remark) == (0, None)
+    assert await world.call.has_route()
+
+
+async def test_a_broker_older_than_filter_servers_sends_its_topics_alone(world: World, profile: Profile) -> None:
+    wrapper = {
+        "dataVersion": {"counter": 1, "timestamp": 1},
+        "topicConfigTable": {name: {"perm": 6, "readQueueNums": 1, "topicName": name} for name in "TU"},
+    }
+    assert (await world.call.register(body=json.dumps(wrapper).encode(), version=36)).code == 0
+    assert await world.call.has_route()
+
+
+async def test_a_registration_without_a_body_has_no_topics(world: World, profile: Profile) -> None:
+    assert (await world.call.register(body=b"")).code == 0
+    cluster = body(await world.call(RequestCode.GET_BROKER_CLUSTER_INFO))
+    assert cluster["clusterAddrTable"] == {"c": ["broker-a"]}
+    held = await world.call(RequestCode.QUERY_DATA_VERSION, IDENTITY, version().encode())
+    assert DataVersion.decode(held.body) == DataVersion()
+
+
+async def test_a_body_with_the_wrong_crc_is_refused_and_the_right_one_taken(world: World, profile: Profile) -> None:
+    refused = await world.call.register(header={"bodyCrc32": "12345"})
+    assert (refused.code, refused.remark) == (1, "crc32 not match")
+    assert (await world.call.route()).code == 17
+    sent = b'{"topicConfigSerializeWrapper":{}}'
+    crc = str(zlib.crc32(sent) & 0x7FFFFFFF)
+    assert (await world.call.register(header={"bodyCrc32": crc}, body=sent)).code == 0
+
+
+async def test_a_registration_answers_with_the_master_and_the_order_conf(world: World, profile: Profile) -> None:
+    await world.call.register()
+    await world.call(RequestCode.PUT_KV_CONFIG, {"namespace": "ORDER_TOPIC_CONFIG", "key": "T", "value": "broker-a:4"})
+    slave = await world.call.register(id_=1, addr="10.0.0.2:10911")
+    assert slave.ext_fields == {"masterAddr": "10.0.0.1:10911", "haServerAddr": "10.0.0.1:10912"}
+    assert body(slave) == {"table": {"T": "broker-a:4"}}
+
+
+async def test_5_x_keeps_the_order_conf_to_itself_where_it_is_told_so() -> None:
+    async with World(V5, return_order_topic_config_to_broker=False) as world:
+        await world.call(RequestCode.PUT_KV_CONFIG, {"namespace": "ORDER_TOPIC_CONFIG", "key": "T", "value": "x"})
+        assert (await world.call.register()).body == b""
+
+
+async def test_query_data_version_gives_the_version_held(world: World, profile: Profile) -> None:
+    unknown = await world.call(RequestCode.QUERY_DATA_VERSION, IDENTITY, version(3).encode())
+    assert (unknown.ext_fields, unknown.body) == ({"changed": "true"}, b"")
+    await world.call.register(data_version=version(3))
+    same = await world.call(RequestCode.QUERY_DATA_VERSION, IDENTITY, version(3).encode())
+    assert same.ext_fields == {"changed": "false"}
+    state = ',"stateVersion":0' if profile is V5 else ""
+    assert same.body.decode() == f'{{"counter":3{state},"timestamp":1000}}'
+    other = await world.call(RequestCode.QUERY_DATA_VERSION, IDENTITY, version(2).encode())
+    assert other.ext_fields == {"changed": "true"}

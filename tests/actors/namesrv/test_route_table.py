@@ -1,6 +1,6 @@
 """The rules by which brokers and topics come in and routes go out (nameserver.md sections 2, 3, 5, 6)."""
 
-from nemesrv.actors.namesrv.route_table import UNIT_FLAG, UNIT_SUB_FLAG, RouteTable, filter_by_zone
+from nemesrv.actors.namesrv.route_table import RouteTable, filter_by_zone
 from nemesrv.actors.namesrv.tables import RouteOptions
 from nemesrv.remoting.bodies.route import QueueData, TopicRouteData, canonical
 from nemesrv.remoting.node.profile import Profile
@@ -199,21 +199,6 @@ def test_register_topic_takes_rows_of_known_brokers_only() -> None:
     read_only = QueueData(broker_name="broker-a", perm=4)
     table.register_topic("T", [read_only, QueueData(broker_name="broker-z"), QueueData(broker_name="broker-b")])
     assert perms(table, "T") == {"broker-a": 4, "broker-b": 6}
-
-
-def test_topic_lists(profile: Profile) -> None:
-    table = table_with(
-        profile,
-        registration(topics=(topic("plain"), topic("unit", flag=1), topic("sub", flag=2), topic("both", flag=3))),
-        registration("broker-b", addr="10.0.0.2:10911", cluster="d", topics=(topic("plain"), topic("other"))),
-    )
-    assert set(table.topics()) == {"plain", "unit", "sub", "both", "other"}
-    assert set(table.topics_of_cluster("d")) == {"plain", "other"}
-    assert table.topics_of_cluster("nowhere") == ()
-    assert table.system_topics() == (("c", "broker-a", "d", "broker-b"), "10.0.0.1:10911")
-    assert set(table.topics_flagged(UNIT_FLAG, UNIT_FLAG)) == {"unit", "both"}
-    assert set(table.topics_flagged(UNIT_SUB_FLAG, UNIT_SUB_FLAG)) == {"sub", "both"}
-    assert set(table.topics_flagged(UNIT_FLAG | UNIT_SUB_FLAG, UNIT_SUB_FLAG)) == {"sub"}
 
 
 def test_filter_servers_are_in_the_route_until_an_empty_list_comes(profile: Profile) -> None:

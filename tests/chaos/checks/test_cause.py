@@ -8,7 +8,6 @@ from nemesrv.chaos.checks import CHECKS
 from nemesrv.chaos.checks.cause import cause_of, followed, guilty_nodes
 from nemesrv.chaos.checks.check import Group
 from nemesrv.chaos.checks.findings import at_no_time, finding, verdict_of
-from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.verdict import Example, Validity, Verdict
 from tests.chaos.builder import example
@@ -161,8 +160,3 @@ def test_a_scenario_may_name_a_group_for_all_of_its_checks(group: Group) -> None
     of = {check.name for check in CHECKS.values() if check.group is group}
     named = parse({"timeline": [], "settle_s": 60, "checks": [str(group)]}, file="mine.yaml").checks
     assert set(named) == of
-
-
-def test_what_is_neither_a_check_nor_a_group_is_refused_with_a_near_name() -> None:
-    with pytest.raises(ScenarioError, match="did you mean messages"):
-        parse({"timeline": [], "settle_s": 60, "checks": ["mesages"]}, file="mine.yaml")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from nemesrv.chaos.commands.fault import ask, newest_up
 from nemesrv.chaos.errors import HarnessError
@@ -17,6 +18,10 @@ from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.live import DOOR
 from nemesrv.chaos.live.fault_door import FaultDoor
 from nemesrv.chaos.live.up import scenario_of
+from tests.refusals import is_told
+
+_SAID = yaml.safe_load(Path(__file__).with_name("refused.yaml").read_text(encoding="utf-8"))
+REFUSED = [pytest.param(where, case, id=case["says"]) for where, cases in _SAID.items() for case in cases]
 
 
 class Up:
@@ -107,45 +112,25 @@ def test_what_was_ended_before_its_time_is_not_ended_again(up: Up) -> None:
     assert up.ask("list")["faults"] == [{"fault_id": "pause-2", "fault": "pause", "on": "broker-a"}]
 
 
-@pytest.mark.parametrize(
-    ("request_", "said"),
-    [
-        ({"do": "black_hole", "links": ["broker-a <-> ns-7"]}, "links: 'broker-a <-> ns-7' is not allowed"),
-        ({"do": "kill", "nodes": ["ns-7"]}, "nodes: 'ns-7' is not allowed; expected one of ns-0, ns-1, broker-a"),
-        ({"do": "kill", "links": ["broker-a <-> ns-0"]}, "nemesrv fault: `do: kill` needs `nodes`"),
-        (
-            {"do": "kill", "nodes": ["ns-0", "ns-0"]},
-            "nemesrv fault: `do: kill` names each node once, and ns-0 more than",
-        ),
-        (
-            {"do": "latency", "links": ["broker-a <-> ns-0"]},
-            "--latency-ms: expected a number above 0: this key is required",
-        ),
-        (
-            {"do": "cut", "links": ["broker-a <-> ns-0"], "stream": "up"},
-            "--stream: 'up' is not allowed; expected one of both, upstream",
-        ),
-        (
-            {"do": "cut", "links": ["clients <-> chosen"]},
-            "is not allowed; expected a link of nodes, for there are no clients",
-        ),
-        ({"do": "explode", "nodes": ["ns-0"]}, "do: 'explode' is not allowed"),
-        (
-            {"do": "resume", "nodes": ["ns-0"]},
-            "resume of ns-0 at 0 s is not allowed; expected a node that is paused then",
-        ),
-        ({"do": "heal", "for_s": 3}, "nemesrv fault: --for: 3 is not allowed"),
-        ({"nodes": ["ns-0"]}, "a request that this version of nemesrv does not know"),
-        ({"do": "lose_host", "hosts": ["b"]}, "do: lose_host is not allowed; expected for a cluster on several hosts"),
-    ],
-)
-def test_what_cannot_be_is_one_sentence_and_changes_nothing(up: Up, request_: dict[str, Any], said: str) -> None:
-    answer = up.control.answer(json.dumps(request_).encode())
+@pytest.fixture
+def cannot(request: pytest.FixtureRequest) -> Up:
+    """The cluster of `request.param`, a heading of refused.yaml."""
+    found: Up = request.getfixturevalue("on_hosts" if "hosts" in request.param else "up")
+    return found
+
+
+@pytest.mark.parametrize(("cannot", "case"), REFUSED, indirect=["cannot"])
+def test_what_cannot_be_is_one_sentence_and_changes_nothing(cannot: Up, case: dict[str, Any]) -> None:
+    answer = cannot.control.answer(json.dumps({key: case[key] for key in case if key != "says"}).encode())
     assert answer["status"] == 2
-    assert said in answer["error"]
-    assert "timeline" not in answer["error"]
-    assert up.ask("list")["faults"] == []
-    assert up.cluster.scenario.timeline == ()
+    assert is_told(f"nemesrv fault: {case['says']}", answer["error"]), answer["error"]
+    assert cannot.ask("list")["faults"] == []
+    assert cannot.cluster.scenario.timeline == ()
+
+
+def test_a_request_of_another_version_is_refused(up: Up) -> None:
+    answer = up.control.answer(b'{"nodes": ["ns-0"]}')
+    assert answer == {"error": "a request that this version of nemesrv does not know", "status": 2}
 
 
 class ThreeHosts(VirtualStage):
@@ -186,24 +171,6 @@ def test_a_host_that_was_healed_by_hand_returns_with_what_is_left(on_hosts: Up) 
     on_hosts.timers()
     assert on_hosts.ask("list")["faults"] == []
     assert on_hosts.cluster.scenario.timeline[-1].do in ("heal", "resume")
-
-
-@pytest.mark.parametrize(
-    ("do", "request_", "said"),
-    [
-        ("lose_host", {"hosts": ["d"]}, "hosts.0: d is not allowed; expected one of a, b, c"),
-        ("return_host", {"hosts": ["b"]}, "b is not allowed; expected a host that was lost, isolated or paused before"),
-        ("return_host", {"hosts": ["b"], "for_s": 3}, "a fault that has an end, which return_host has not"),
-        ("lose_host", {"nodes": ["ns-1"]}, "`do: lose_host` needs `hosts`"),
-    ],
-)
-def test_what_cannot_be_done_to_a_host_is_one_sentence(
-    on_hosts: Up, do: str, request_: dict[str, Any], said: str
-) -> None:
-    answer = on_hosts.ask(do, **request_)
-    assert said in answer["error"]
-    assert "timeline" not in answer["error"]
-    assert on_hosts.cluster.scenario.timeline == ()
 
 
 def test_a_node_that_somebody_else_killed_is_started_again_as_one_of_ours(up: Up) -> None:

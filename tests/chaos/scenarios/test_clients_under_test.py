@@ -1,4 +1,4 @@
-"""`cluster.clients`: clients under test have profiles and links of their own; what cannot be is refused."""
+"""`cluster.clients`: clients under test have profiles and links of their own."""
 
 from typing import Any
 
@@ -33,31 +33,6 @@ def test_each_client_under_test_dials_every_server_over_links_of_its_own() -> No
 def test_its_links_may_lose_their_syns_which_those_of_external_cannot() -> None:
     entry = {"at_s": 1, "do": "syn_drop", "links": ["go <-> ns-0"]}
     assert of({"go": "go"}, timeline=[entry]).timeline
-
-
-@pytest.mark.parametrize(
-    ("clients", "more", "says"),
-    [
-        ({"go": "golang"}, {}, r"cluster\.clients\.go: 'golang' is not allowed; expected one of .*cpp.*, go, .*node"),
-        ({"ns-0": None}, {}, r"cluster\.clients\.ns-0: 'ns-0' is not allowed; expected a name that no node"),
-        ({"clients": None}, {}, r"cluster\.clients\.clients: .* a name that no node, no group"),
-        ({"go": None, "go-2": None}, {}, r"cluster\.clients\.go-2: .* nor begins with"),
-        ({"Go!": None}, {}, r"cluster\.clients"),
-        (
-            {"go": None},
-            {"timers": {"time_scale": 10}},
-            r"timers\.time_scale: 10 is not allowed; expected 1 where there are clients",
-        ),
-        (
-            {"go": None},
-            {"clock": "virtual"},
-            r"clock: virtual is not allowed; expected real where there are clients under test",
-        ),
-    ],
-)
-def test_what_cannot_be_is_refused_in_a_sentence(clients: dict[str, Any], more: dict[str, Any], says: str) -> None:
-    with pytest.raises(ScenarioError, match=says):
-        of(clients, **more)
 
 
 def test_up_has_them_too() -> None:

@@ -1,4 +1,4 @@
-"""Brokers that elect their master: who they are in a scenario, and which groups could not."""
+"""Brokers that elect their master: who they are in a scenario."""
 
 from typing import Any
 
@@ -7,7 +7,6 @@ import pytest
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.scenarios.loading import find, parse
 from nemesrv.chaos.scenarios.model import Scenario
-from tests.refusals import refusal
 
 DLEDGER = {"brokers": {"enableDLegerCommitLog": True}}
 
@@ -28,42 +27,6 @@ def test_what_ships_has_a_group_beside_another_broker(name: str) -> None:
     assert list(found.electing_names()) == ["broker-a"]
     assert "broker-b" in found.topology().nodes
     assert "one_master" in found.checks
-
-
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        ({"implementation": "ours"}, "set of a broker of Apache's: broker-a is ours"),
-        ({"slaves": 1}, "a name of 3 brokers or more (slaves: 2); broker-a has 2"),
-        ({"config": {"broker-a": {"enableDLegerCommitLog": True}}}, "all brokers of broker-a: broker-a/1 is not told"),
-        ({"config": {"brokers": {"enableDLegerCommitLog": 1}}}, "true or false"),
-    ],
-)
-def test_what_could_not_elect_is_refused_in_a_sentence(changed: dict[str, Any], said: str) -> None:
-    with refusal(said):
-        scenario(**changed)
-
-
-CONTROLLED = {"ns-0": {"enableControllerInNamesrv": True}, "brokers": {"enableControllerMode": True}}
-
-
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        ({"brokers": {"enableControllerMode": True}}, "where a NameServer is the controller"),
-        ({**CONTROLLED, "ns-1": {"enableControllerInNamesrv": True}}, "ns-0 and ns-1 would have to dial each other"),
-        (
-            {**CONTROLLED, "brokers": {"enableControllerMode": True, **DLEDGER["brokers"]}},
-            "one of enableControllerMode",
-        ),
-    ],
-)
-def test_what_no_controller_could_elect_is_refused_in_a_sentence(changed: dict[str, Any], said: str) -> None:
-    cluster = {"name_servers": 2, "brokers": 1, "slaves": 2, "implementation": "apache-5.3.3"}
-    document = {"cluster": cluster, "checks": ["one_master"]}
-    assert list(parse({**document, "config": CONTROLLED}, file="x.yaml").electing_names()) == ["broker-a"]
-    with refusal(said):
-        parse({**document, "config": changed}, file="x.yaml")
 
 
 def test_a_role_is_said_of_masters_only() -> None:

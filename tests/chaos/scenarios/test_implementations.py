@@ -1,4 +1,4 @@
-"""`implementation` in a scenario: who is what, what follows from it, and what cannot be asked of Apache's programs."""
+"""`implementation` in a scenario: who is what, and what follows from it."""
 
 from typing import Any
 
@@ -71,78 +71,6 @@ def test_the_command_says_it_over_the_file_and_the_profile_follows() -> None:
     assert (scenario.cluster.implementation, scenario.profile) == ("apache-5.3.3", Profile.V5_X)
     assert find("smoke", ("cluster.profile='4.9'",), "apache-5.3.3").profile is Profile.V4_9
     assert find("smoke", (), "ours").implementations() == {}
-
-
-@pytest.mark.parametrize(
-    ("cluster", "more", "said"),
-    [
-        (
-            {"implementation": "apache-6"},
-            {},
-            "x.yaml: cluster.implementation: 'apache-6' is not allowed; expected "
-            "ours, apache-VERSION such as apache-4.9.7",
-        ),
-        (
-            {},
-            {"nodes": {"ns-0": {"implementation": "kafka"}}},
-            "x.yaml: nodes.ns-0.implementation: 'kafka' is not allowed; expected ours, apache-VERSION",
-        ),
-        (
-            {"implementation": "apache-4.9.7"},
-            {"clock": "virtual"},
-            "x.yaml: clock: virtual is not allowed; expected real where a node is apache-4.9.7",
-        ),
-        (
-            {"implementation": "apache-4.9.7"},
-            {"config": {"name_servers": {"brokerChannelExpiredTime": 60_000}}},
-            "config: brokerChannelExpiredTime of ns-0: 60000 is not allowed; expected set of a node of ours: ns-0 is "
-            "apache-4.9.7, and it is a constant there",
-        ),
-        (
-            {"implementation": "apache-4.9.7", "profile": "5.x"},
-            {"config": {"name_servers": {"waitSecondsForService": 10}}},
-            "ns-0 is apache-4.9.7, and it has no such setting",
-        ),
-        (
-            {"implementation": "apache-5.3.3"},
-            {"config": {"name_servers": {"notifyMinBrokerIdChanged": True}}},
-            "ns-0 is apache-5.3.3, and it would dial brokers to tell them (905), where no link of a NameServer leads",
-        ),
-        (
-            {"implementation": "apache-5.3.3"},
-            {"config": {"brokers": {"brokerNotActiveTimeoutMillis": 60_000}}},
-            "Java sends it with enableSlaveActingMaster only",
-        ),
-        (
-            {"implementation": "apache-4.9.7"},
-            {"timeline": [{"at_s": 5, "do": "clock_step", "nodes": ["ns-0"], "by_s": 60}]},
-            "timeline.0.nodes: clock_step of ns-0 is not allowed; expected a node of ours: ns-0 is apache-4.9.7",
-        ),
-        (
-            {},
-            {"workload": {"implementation": "apache-4.9"}},
-            "workload.implementation: 'apache-4.9' is not allowed; expected ours, apache-VERSION",
-        ),
-        (
-            {"profile": "5.x"},
-            {"workload": {"implementation": "apache-4.9.8"}, "config": {"consumers": {"minInterval": 500}}},
-            "consumer-0 is apache-4.9.8, and it has no such setting",
-        ),
-        (
-            {},
-            {"workload": {"implementation": "apache-5.3.3"}, "config": {"clients": {"lockTimeoutMillis": 500}}},
-            "apache-5.3.3, and it is a constant there",
-        ),
-        (
-            {"implementation": "apache-4.9.7", "name_server_list": ["ns-0"]},
-            {},
-            "cluster.name_server_list: given is not allowed; expected no list by HTTP",
-        ),
-    ],
-)
-def test_what_cannot_be_is_said_in_one_sentence(cluster: dict[str, Any], more: dict[str, Any], said: str) -> None:
-    with refusal(said):
-        _parse(cluster, **more)
 
 
 def test_a_setting_that_java_lets_be_set_is_taken() -> None:

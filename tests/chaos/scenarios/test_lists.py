@@ -1,21 +1,18 @@
-"""Lists of NameServers by HTTP: who asks when, what is taken, what the checks then ask for, and what is refused."""
+"""Lists of NameServers by HTTP: who asks when, what is taken, and what the checks then ask for."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from nemesrv.chaos.__main__ import cli
 from nemesrv.chaos.checks.plain.verdicts import verdicts
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.oracle import lists
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.runner import record_virtual
-from nemesrv.chaos.scenarios.loading import load, parse
+from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.scenarios.model import Scenario
 from nemesrv.chaos.verdict import Validity
-from tests.refusals import refusal
 
 CLUSTER = {"name_servers": 3, "brokers": 2, "name_server_list": ["ns-0", "ns-1"]}
 FEW = {"producers": 1, "consumers": 1, "sends_per_s": 1, "client_starts": 10}
@@ -25,25 +22,6 @@ CHANGED = [{"at_s": 60, "do": "name_server_list", "name_servers": ["ns-1", "ns-2
 def scenario(**document: Any) -> Scenario:
     rest = {"cluster": CLUSTER, "workload": FEW, "timeline": CHANGED, "settle_s": 330, **document}
     return parse({"checks": ["routes_are_true"], **rest}, file="x.yaml")
-
-
-@pytest.mark.parametrize(
-    ("document", "said"),
-    [
-        ({"cluster": {"name_servers": 3}}, "timeline.0.do: name_server_list is not allowed; expected "
-        "an action where `clust"),
-        ({"cluster": {**CLUSTER, "name_server_list": ["ns-7"]}}, "cluster.name_server_list.0: 'ns-7' is not allowed"),
-        ({"cluster": {**CLUSTER, "name_server_list": []}}, "cluster.name_server_list: [] is not allowed; expected "
-        "a list of at"),
-        ({"timeline": [{**CHANGED[0], "name_servers": ["10.0.0.1:9876"]}]}, "a list with at least one of ns-0, ns-1"),
-        ({"timeline": [{"at_s": 60, "do": "name_server_list"}]}, "timeline.0.name_servers: expected a list of at"),
-        ({"timeline": [{**CHANGED[0], "nodes": ["ns-0"]}]}, "`do: name_server_list` takes no nodes"),
-        ({"timeline": [{"at_s": 9, "do": "cut", "links": ["prober <-> address-server"]}]}, "prober never dials"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_is_said(document: dict[str, Any], said: str) -> None:
-    with refusal(said):
-        scenario(**document)
 
 
 def judged(run: Path) -> dict[str, Validity]:
@@ -88,19 +66,3 @@ def test_a_node_that_cannot_reach_the_address_server_may_keep_its_list_until_it_
     assert lists.due_ms(world, "broker-a", served) - world.timeline_ms == pytest.approx(250_000 + 123_000, abs=100)
     assert lists.due_ms(world, "broker-b", served) - world.timeline_ms == pytest.approx(60_000 + 123_000, abs=100)
     assert Validity.INVALID not in judged(run.path).values()
-
-
-def test_explain_says_who_must_hold_whom_under_both_lists(tmp_path: Path) -> None:
-    file = tmp_path / "changed.yaml"
-    file.write_text(scenario().to_yaml(), encoding="utf-8")
-    assert load(file).cluster == scenario().cluster
-    told = CliRunner().invoke(cli, ["explain", str(file)], catch_exceptions=False).output
-    assert "60.0  name_server_list ns-1 ns-2" in told
-    for broker in ("broker-a", "broker-b"):
-        assert (
-            f"  ns-2: {broker}\n      0.0 ..    60.0  must not hold\n"
-            "     60.0 ..   216.0  may hold       until N + R + C after name_server_list-1 start\n"
-            "    216.0 ..   390.0  must hold      N + R + C after name_server_list-1 start\n"
-        ) in told
-        assert "    313.0 ..   390.0  must not hold  E - R .. E + S + N after name_server_list-1 start\n" in told
-    assert "N: " in told

@@ -4,9 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from nemesrv.chaos.__main__ import cli
 from nemesrv.chaos.checks.plain.verdicts import verdicts
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.oracle.promises import ObligationKind, obligations
@@ -14,7 +12,6 @@ from nemesrv.chaos.oracle.quiet import calm
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.loading import parse
-from tests.refusals import refusal
 
 CLUSTER = {"name_servers": 3, "brokers": 2}
 FEW = {"producers": 1, "consumers": 1, "sends_per_s": 1, "client_starts": 10}
@@ -26,34 +23,6 @@ WIPED = {"at_s": 160, "do": "wipe_write_perm", "nodes": ["ns-0"], "broker": "bro
 def scenario(**document: Any) -> Any:
     rest = {"cluster": CLUSTER, "workload": FEW, "settle_s": 120, **document}
     return parse({"checks": ["routes_are_true"], **rest}, file="x.yaml")
-
-
-@pytest.mark.parametrize(
-    ("document", "said"),
-    [
-        ({"nodes": {f"ns-{i}": {"joins_at_s": 5} for i in range(3)}}, "at least one NameServer from the start"),
-        ({"nodes": {"ns-2": {"name_servers": ["ns-0"]}}}, "nodes.ns-2.name_servers"),
-        ({"nodes": {"ns-2": {"topic": "orders"}}}, "this key on a producer or consumer only"),
-        (
-            {"timeline": [{"at_s": 9, "do": "remove", "nodes": ["broker-a"]}]},
-            "timeline.0.nodes: 'broker-a' is not allowed; expected one of ns-0, ns-1, ns-2",
-        ),
-        ({"timeline": [*REMOVED, {"at_s": 160, "do": "restart", "nodes": ["ns-0"]}]}, "ns-0 was removed at 150 s"),
-        ({"timeline": [*REMOVED, {"at_s": 160, "do": "kill", "nodes": ["ns-0"]}]}, "a node that is there: ns-0 is"),
-        (
-            {"timeline": [*REMOVED, WIPED, {"at_s": 170, "do": "rolling_restart", "nodes": ["name_servers"]}]},
-            "nodes that run then: ns-0 is down, paused or removed",
-        ),
-        (
-            {"nodes": JOINS, "timeline": [{"at_s": 5, "do": "remove", "nodes": ["ns-2"]}, *REMOVED]},
-            "remove of ns-2 at 5 s is not allowed; expected from 60 s on, when it joins",
-        ),
-        ({"timeline": [{"at_s": 5, "do": "absent", "nodes": ["ns-2"]}]}, "timeline.0.do"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_is_said(document: dict[str, Any], said: str) -> None:
-    with refusal(said):
-        scenario(**document)
 
 
 @pytest.mark.nightly_but("5.x")
@@ -74,16 +43,3 @@ def test_a_name_server_that_joins_fills_within_a_registration_and_one_that_is_re
     still = calm(world)
     assert still[-1].end_ms == world.end_ms  # removed for good is no fault for ever
     assert still[-1].start_ms - world.timeline_ms > 150_000
-
-
-def test_explain_says_from_when_on_the_one_that_joins_must_hold_whom(tmp_path: Path) -> None:
-    file = tmp_path / "joins.yaml"
-    file.write_text(scenario(nodes=JOINS, timeline=REMOVED).to_yaml(), encoding="utf-8")
-    told = CliRunner().invoke(cli, ["explain", str(file)], catch_exceptions=False).output
-    assert "60.0  ns-2 joins" in told
-    assert "150.0  remove ns-0" in told
-    for broker in ("broker-a", "broker-b"):
-        assert (
-            f"  ns-2: {broker}\n      0.0 ..    93.0  may hold       until R + C after absent-1 end\n"
-            "     93.0 ..   270.0  must hold      R + C after absent-1 end\n"
-        ) in told

@@ -1,4 +1,4 @@
-"""`nodes:`: lists of their own, late comers, clusters; what is wrong with them, what the nodes do, what checks ask."""
+"""`nodes:`: lists of their own, late comers, clusters; what the nodes do, what checks ask."""
 
 from pathlib import Path
 from typing import Any
@@ -14,38 +14,6 @@ from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.verdict import Validity
-from tests.refusals import refusal
-
-KILL = [{"at_s": 20, "do": "kill", "nodes": ["broker-a"]}, {"at_s": 90, "do": "restart", "nodes": ["broker-a"]}]
-
-
-@pytest.mark.parametrize(
-    ("nodes", "said"),
-    [
-        ({"broker-z": {}}, "nodes.broker-z: a node of that name is not allowed; expected one of ns-0, ns-1, broker-a"),
-        ({"ns-7": {}}, "nodes.ns-7: a node of that name is not allowed"),
-        ({"prober": {}}, "one of ns-0, ns-1, broker-a, broker-b, producer-0"),
-        ({"broker-a": {"joins_at_s": 40}}, "timeline.0.nodes: kill of broker-a at 20 s is not allowed; expected "
-        "from 40 s on"),
-        ({"broker-b": {"joins_at_s": 0}}, "a number above 0, up to 100,000, or null"),
-        ({"broker-b": {"name_servers": []}}, "a list"),
-        ({"broker-b": {"name_servers": ["ns-7"]}}, "'ns-7' is not allowed; expected "
-        "one of ns-0, ns-1, or host:port where"),
-        ({"broker-b": {"name_servers": ["ns-0", "ns-0"]}}, "each NameServer once"),
-        ({"broker-b": {"name_servers": ["10.0.0.1:1"]}}, "a list with at least one of ns-0, ns-1"),
-        ({"producer-0": {"cluster_name": "eu"}}, "cluster_name: eu is not allowed; expected this key on a broker only"),
-        ({"broker-b": {"client_profile": "go"}}, "go is not allowed; expected this key on a client only"),
-        ({"broker-b": {"joined_s": 3}}, "nodes.broker-b.joined_s"),
-        ({"broker-b": {"name_servers": ["ns-0"], "in_order": True}}, "nodes.broker-b.in_order: true is not allowed"),
-        ({"producer-0": {"name_servers": ["ns-0"], "in_order": True, "client_profile": "go"}}, "without client_prof"),
-        ({"producer-0": {"in_order": True}}, "in_order: true is not allowed; expected said beside `name_servers`"),
-        ({"broker-a": {"joins_at_s": 5}, "broker-b": {"joins_at_s": 5}}, "at least one broker from the start"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_is_said(nodes: dict[str, Any], said: str) -> None:
-    cluster = {"name_servers": 2, "brokers": 2}
-    with refusal(said):
-        parse({"checks": ["routes_are_true"], "cluster": cluster, "nodes": nodes, "timeline": KILL}, file="x.yaml")
 
 
 def ran(document: dict[str, Any], tmp_path: Path) -> tuple[list[dict[str, Any]], World]:

@@ -35,34 +35,6 @@ def test_a_key_leads_into_the_file(text: str, place: str, value: object) -> None
     assert at == value
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("settle_s", "--set: 'settle_s' is not allowed; expected KEY=VALUE, such as"),
-        (
-            "promises.brokers_left_within_s=",
-            "expected KEY=VALUE, such as settle_s=90 or config.brokers.forceRegister=false; KEY=null",
-        ),
-        ("=3", "KEY=VALUE"),
-        ("settle_s=-1", "--set: settle_s: -1 is not allowed; expected a number from 0 to 100,000"),
-        ("setle_s=1", "--set: setle_s: 1 is not allowed; expected one of the keys"),
-        ("clustr.brokers=1", "did you mean cluster?"),
-        (
-            "timeline.9.at_s=1",
-            "--set: timeline.9.at_s: 9 is not allowed; expected a number from 0 to 1: timeline is a list of 2",
-        ),
-        ("description.x=1", "a key that has keys of its own"),
-        ("brokers.forceRegster=true", "--set: config.brokers.forceRegster: True is not allowed"),
-        ("connectTimeoutMillis=1", "--set: connectTimeoutMillis: 1 is not allowed"),
-        ("settle_s=[", "a value as YAML has it"),
-    ],
-)
-def test_what_is_wrong_is_said_of_the_option(text: str, said: str) -> None:
-    with pytest.raises(ScenarioError) as error:
-        find("broker-partition", [text])
-    assert said in str(error.value)
-
-
 def test_what_the_option_did_not_change_is_said_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text("checks: [routes_converge]\ncluster: {brokers: 0}")

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 import yaml
 
 from nemesrv.chaos.experiment.nodes import NodePlan
@@ -10,7 +9,6 @@ from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.scenarios.model import Scenario
 from nemesrv.chaos.topology import NodeKind
 from nemesrv.remoting.node.network import Address
-from tests.refusals import refusal
 
 
 def scenario(**document: Any) -> Scenario:
@@ -49,21 +47,6 @@ def test_faults_name_slaves_and_their_links():
     assert list(dict.fromkeys(rolled)) == [("broker-a/1",), ("broker-b/1",)]
 
 
-@pytest.mark.parametrize(
-    ("document", "sentence"),
-    [
-        ({"nodes": {"broker-z/1": {}}}, "a slave is called by its master and its id, as in broker-a/1"),
-        ({"cluster": {"slaves": 4}}, "a whole number from 0 to 3"),
-        ({"cluster": {"slaves": 1}, "nodes": {"broker-a/1": {"cluster_name": "eu"}}}, "this key on its master"),
-        ({"timeline": [{"at_s": 1, "do": "kill", "nodes": ["broker-a/1"]}]}, "broker-a/1"),
-        ({"config": {"broker-a/1": {"registerNameServerPeriod": 20000}}}, "broker-a/1"),
-    ],
-)
-def test_what_is_no_slave_is_refused_in_a_sentence(document: dict[str, Any], sentence: str):
-    with refusal(sentence):
-        scenario(**document)
-
-
 def test_a_slave_registers_under_its_masters_name_and_cluster_with_its_own_settings():
     one = scenario(
         cluster={"brokers": 1, "slaves": 1},
@@ -93,18 +76,3 @@ def test_a_slave_that_was_made_master_may_be_started_again():
     again = {"at_s": 30, "do": "restart", "nodes": ["broker-a/1"]}
     one = scenario(cluster={"brokers": 2, "slaves": 1}, timeline=[KILLED, SWITCH, again])
     assert [step.do for step in one.timeline] == ["kill", "switch", "restart"]
-
-
-@pytest.mark.parametrize(
-    ("timeline", "sentence"),
-    [
-        ([SWITCH], "whose master broker-a was killed or stopped before"),
-        ([KILLED, SWITCH, {"at_s": 30, "do": "restart", "nodes": ["broker-a"]}], "is not restarted after"),
-        ([KILLED, SWITCH, {**SWITCH, "at_s": 40, "nodes": ["broker-a/2"]}], "one switch under the name broker-a"),
-        ([KILLED, {**SWITCH, "nodes": ["broker-a/1", "broker-a/2"]}], "one slave"),
-        ([{**SWITCH, "nodes": ["broker-b"]}], "is asked of broker-a/1"),
-    ],
-)
-def test_two_masters_of_one_name_are_refused(timeline: list[dict[str, Any]], sentence: str):
-    with refusal(sentence):
-        scenario(cluster={"brokers": 2, "slaves": 2}, timeline=timeline)

@@ -14,7 +14,7 @@ from nemesrv.chaos.topology import NodeKind
 from nemesrv.clients.config import ClientConfig, ProducerConfig
 from nemesrv.clients.consumer.config import ConsumerConfig
 from nemesrv.remoting.node.profile import Profile
-from tests.pages.settings import not_obeyed
+from tests.generated import not_obeyed
 
 CONFIGURATIONS: dict[NodeKind, Any] = {
     NodeKind.NAME_SERVER: NamesrvConfig,

@@ -58,22 +58,3 @@ def test_the_same_as_json() -> None:
     assert {"p50_ms", "p90_ms", "p99_ms", "least_ms", "most_ms", "never", "whom"} <= routes[0].keys()
     assert 0 <= prediction["runs"]["failed_sends"]["share"] <= 1
     assert prediction["runs"]["count"] == document["runs"] == 1
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (("--fault", "crsh"), "--fault: 'crsh' is not allowed; expected one of crash, stop"),
-        (("--fault", "crsh"), "did you mean crash?"),
-        (("--fault", "crash", "--set", "pollNameServerIntervall=1"), "did you mean pollNameServerInterval?"),
-        (("--fault", "crash", "--set", "pollNameServerInterval=1"), "a whole number from 1000 to 600000 ms"),
-        (("smoke",), "smoke: timeline: expected at least one fault"),
-        (("smok",), "did you mean smoke?"),
-        ((), "SCENARIO or --fault"),
-        (("smoke", "--fault", "crash"), "SCENARIO or --fault: both is not allowed"),
-        (("broker-crash", "--for", "3"), "--for: expected --fault beside it"),
-        (("broker-crash", "--producers", "3"), "--producers: expected --fault beside it"),
-    ],
-)
-def test_what_cannot_be_is_refused_in_a_sentence(words: tuple[str, ...], sentence: str) -> None:
-    assert sentence in refused(*words)

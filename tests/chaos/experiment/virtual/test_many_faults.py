@@ -8,7 +8,6 @@ import pytest
 from nemesrv.chaos.checks.plain.verdicts import found_wrong
 from nemesrv.chaos.checks.record.control import Control
 from nemesrv.chaos.checks.service.exercised import judged as exercised
-from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.experiment.expectation import expected_world
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.oracle.promises import ObligationKind, obligations
@@ -121,11 +120,6 @@ def test_a_client_that_dies_disturbs_no_other() -> None:
     assert [(stretch.start_ms < 0, stretch.end_ms) for stretch in calm(world)] == [(True, world.end_ms)]
 
 
-def test_the_harness_own_client_is_nobodys_to_kill() -> None:
-    with pytest.raises(ScenarioError, match="one of ns-0, ns-1, broker-a, broker-b, producer-0"):
-        scenario([{"at_s": 5, "do": "kill", "nodes": ["prober"]}])
-
-
 # -- half-open links and dropped SYNs: what must be seen while they last, and what breaks it --------------------------
 
 LINKS = ["broker-a <-> ns-0", "clients <-> ns-1", "producer-0 <-> broker-b"]
@@ -166,9 +160,3 @@ def test_what_is_demanded_of_a_half_open_link_follows_the_settings() -> None:
     assert kept() == [220]
     assert kept(clientCloseSocketIfTimeout=False) == [110]
     assert kept(registerNameServerPeriod=60_000) == [80], "two periods are too long"
-
-
-@pytest.mark.parametrize("do", ["half_open", "syn_drop"])
-def test_neither_has_a_direction(do: str) -> None:
-    with pytest.raises(ScenarioError, match="which is of both directions"):
-        parted(do, links=["into broker-a"])

@@ -153,31 +153,6 @@ def test_a_name_server_of_5_x_that_is_being_stopped_may_say_that_it_is_not_ready
     assert bool({"answers_are_true", "no_false_eviction"} & wrong(found)) == is_wrong
 
 
-def test_a_close_that_packet_loss_swallowed_comes_when_the_kernel_sends_it_again(tmp_path: Path) -> None:
-    timeline = [
-        {"at_s": 20, "do": "packet_loss", "links": ["brokers <-> name_servers"], "name": "f"},
-        {"at_s": 20, "do": "kill", "nodes": ["broker-b"], "for_s": 40},
-        {"at_s": 29, "do": "heal"},
-    ]
-    of = scenario(timeline, 150, cluster={"name_servers": 2, "brokers": 2, "profile": "5.x"})
-    assert wrong(judged(of, tmp_path)) == set()
-
-
-@pytest.mark.parametrize(("hung", "slaves"), [("broker-a", 0), ("broker-a/1", 1)])
-def test_a_consumer_that_is_being_stopped_beside_a_hung_broker_has_given_up_its_topics_and_queues(
-    tmp_path: Path, hung: str, slaves: int
-) -> None:
-    timeline = [
-        {"at_s": 10, "do": "pause", "nodes": [hung]},
-        {"at_s": 30, "do": "stop", "nodes": ["consumer-1"], "for_s": 30},
-        {"at_s": 80, "do": "resume", "nodes": [hung]},
-    ]
-    config = {"consumers": {"pollNameServerInterval": 2000}}
-    cluster, workload = {"name_servers": 2, "brokers": 2, "slaves": slaves}, {"producers": 1, "consumers": 2}
-    of = scenario(timeline, 150, cluster=cluster, workload=workload, config=config)
-    assert wrong(judged(of, tmp_path)) == set()
-
-
 def test_a_defect_for_a_kind_or_a_node_that_the_scenario_has_not_is_refused() -> None:
     of_slaves = planted(lambda _node: None, NodeKind.BROKER, NodeKind.SLAVE)
     with pytest.raises(ScenarioError, match="it is for slave"):

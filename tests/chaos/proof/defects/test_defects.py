@@ -23,10 +23,7 @@ from nemesrv.chaos.topology import NodeKind
 from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.node import Node, NodeContext
 from tests.actors.namesrv.helpers import registration, topic
-from tests.pages.defects import render
 from tests.virtual import MemoryNetwork, VirtualClock, run
-
-ROOT = Path(__file__).resolve().parents[4]
 
 
 def plan(defect: str | None = None) -> NodePlan:
@@ -76,10 +73,6 @@ def test_the_command_of_a_defect_names_a_scenario_that_run_knows_and_the_defect_
     found = find(of, given["sets"], given["implementation"])
     assert EVERY[name].caught_by <= set(found.checks)
     assert any(EVERY[name].is_for(*node) for node in found.topology().kinds.items())
-
-
-def test_the_list_of_defects_is_written_from_the_defects() -> None:
-    assert (ROOT / "docs" / "defects.md").read_text(encoding="utf-8") == render()
 
 
 @pytest.mark.parametrize("name", DEFECTS)

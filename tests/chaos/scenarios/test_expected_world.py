@@ -1,46 +1,19 @@
-"""Wall clocks in a scenario: what may be said, what is refused and how, and what the oracle makes of it."""
+"""Wall clocks, acts by hand and full disks in a scenario: what the oracle makes of them."""
 
 from typing import Any
 
 import pytest
 
-from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.experiment.expectation import expected_world
 from nemesrv.chaos.oracle.promises import ObligationKind, obligations
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.scenarios.model import Scenario
-from tests.refusals import refusal
 
 
 def of(*timeline: dict[str, Any], **more: Any) -> Scenario:
     document = {"cluster": {"name_servers": 2, "brokers": 2}, "checks": ["routes_are_true"], "timeline": list(timeline)}
     return parse({**document, **more}, file="x.yaml")
-
-
-@pytest.mark.parametrize(
-    ("entry", "said"),
-    [
-        ({"do": "clock_step"}, "by_s: expected a number from -100000"),
-        ({"do": "clock_step", "by_s": 0}, "by_s: 0 is not allowed; expected "
-        "a number from -100,000 to 100,000 that is not 0"),
-        ({"do": "clock_step", "by_s": 5, "nodes": ["broker-a"]}, "one of ns-0, ns-1, which alone go by a wall clock"),
-        ({"do": "clock_drift", "rate": 0}, "rate: 0 is not allowed; expected a number above 0, up to 100"),
-        ({"do": "clock_freeze", "nodes": []}, "needs `nodes`, e.g. nodes: [ns-0]"),
-        ({"do": "clock_sync"}, "clock_sync of ns-0 at 5 s is not allowed; expected "
-        "a node whose clock was changed before"),
-        ({"do": "clock_freze"}, "did you mean clock_freeze?"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_is_said_in_one_sentence(entry: dict[str, Any], said: str) -> None:
-    with refusal(said):
-        of({"at_s": 5, "nodes": ["ns-0"], **entry})
-
-
-def test_a_clock_of_a_node_that_does_not_run_cannot_be_changed() -> None:
-    pause = {"at_s": 1, "do": "pause", "nodes": ["ns-0"]}
-    with pytest.raises(ScenarioError, match="a node that runs then: ns-0 is under pause"):
-        of(pause, {"at_s": 5, "do": "clock_freeze", "nodes": ["ns-0"]})
 
 
 def kept(world: World) -> list[tuple[float, float]]:
@@ -85,3 +58,33 @@ def test_a_small_step_may_drop_a_broker_while_no_list_names_the_name_server() ->
     world = expected_world(of(without, step, cluster=served, settle_s=300)).world
     changes = [fault.fault for fault in world.link_faults("broker-a", "ns-0")]
     assert "clock_step" in changes
+
+
+REGISTER = {"at_s": 5, "do": "register", "nodes": ["ns-0"], "broker": "broker-x", "address": "10.9.9.9:10911"}
+
+
+def test_who_acts_by_hand_is_a_node_only_where_somebody_does() -> None:
+    assert "admin" not in of().topology().nodes
+    assert "admin" in of(REGISTER).topology().nodes
+    assert [str(link) for link in of(REGISTER).topology().parse_links("admin -> ns-1")] == ["admin->ns-1"]
+
+
+def test_a_process_that_goes_on_registering_does_so_until_it_is_unregistered() -> None:
+    undone = {**REGISTER, "at_s": 70, "do": "unregister"}
+    world = expected_world(of({**REGISTER, "every_s": 30}, undone)).world
+    assert [(act.f, round(act.ended_ms)) for act in world.acts] == [
+        ("register", 5001),
+        ("register", 35001),
+        ("register", 65001),
+        ("unregister", 70001),
+    ]
+
+
+def test_a_disk_is_full_as_long_as_said_and_free_when_the_timeline_is_over() -> None:
+    filled = [
+        {"at_s": 5, "do": "fill_disk", "nodes": ["broker-a"], "for_s": 20},
+        {"at_s": 60, "do": "fill_disk", "nodes": ["broker-b"]},
+    ]
+    world = expected_world(of(*filled)).world
+    spans = [(disk.broker, round((disk.surely.end_ms - disk.surely.start_ms) / 1000)) for disk in world.full_disks]
+    assert spans == [("broker-a", 20), ("broker-b", 0)]
