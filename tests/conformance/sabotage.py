@@ -87,14 +87,14 @@ def leaves_once(client: Client) -> None:
     _leaves_at_polls(client, lambda: next(polls) == 3)
 
 
-def goes_back(client: Client) -> None:
-    """Its third choice is the one before the last: 0 1 0 1 2 3."""
+def goes_back(client: Client, *, at: Callable[[int], bool] = lambda made: made == 3) -> None:
+    """Its third choice is the one before the last: 0 1 0 1 2 3. `at` names other choices by their number."""
     selector, made = client.name_server.selector, count(1)
 
     @around(selector, "next_index")
     def there_and_back(next_index: Callable[[], int]) -> int:
         index = next_index()
-        if next(made) == 3:
+        if at(next(made)):
             assert selector._index is not None
             selector._index -= 2
             index = selector._index % len(selector.addresses)
@@ -337,6 +337,11 @@ def prefers_the_first(client: Client) -> None:
         return start_index()
 
 
+def goes_back_to_the_failed(client: Client) -> None:
+    """Each second of its later choices is the one that it has left."""
+    goes_back(client, at=lambda made: made > 2 and made % 2 == 1)
+
+
 def dials_all(client: Client) -> None:
     """Before its first request it connects to every NameServer."""
     remoting, requests = client.instance.remoting, count()
@@ -490,9 +495,24 @@ _POLLED = frozenset(
 )
 
 WRONG: tuple[Defect, ...] = (
+    Defect(
+        "never-random",
+        "start",
+        starts_at_the_first,
+        only=("starts", "quiet"),
+        may=frozenset({"list_order"}),  # as given is what a list looks like whose first is always the first
+    ),
     Defect("first-too-often", "start", prefers_the_first, only=("starts", "quiet"), starts=1_000),
+    Defect("back-to-the-failed", "next", goes_back_to_the_failed, only=("all_gone", "refused", "quiet")),
     Defect("dials-all", "start", dials_all, only=("starts", "quiet")),
     Defect("draws-each-time", "sticky", draws_each_time, only=("starts", *_CALM)),
+    Defect(
+        "polls-each-45-s",
+        "poll_period_s",
+        settings={"poll_name_server_interval_ms": 45_000},
+        only=("quiet", "slow"),
+        may=_POLLED,
+    ),
     Defect(
         "keeps-a-killed-broker",
         "killed_broker_s",
@@ -506,6 +526,13 @@ WRONG: tuple[Defect, ...] = (
         retries_where_it_failed,
         only=("broker_busy", "quiet"),
         may=frozenset({"sends_lost", "send_stall_s"}),
+    ),
+    Defect(
+        "moves-now-and-then",
+        "sticky",
+        leaves_once,
+        only=("starts", *_CALM),
+        may=frozenset({"leaves_on_error_code", "leaves_on_code_17", "phase_lock"}),  # its third poll falls behind those
     ),
     Defect(
         "forgets-one",

@@ -1,17 +1,21 @@
 """Clients that are wrong wherever they are put: INVALID by just the right rule, alone and as one of three of a program.
 
-In memory, on the virtual clock, in the situations that show it.
+In memory, on the virtual clock, in the situations that show it; nightly as programs of their own in real time, too.
 """
 
+import json
+import sys
 from pathlib import Path
 
 import pytest
 
 from nemesrv.chaos.verdict import Validity
 from nemesrv.conformance.rule_verdicts import RuleVerdict
+from nemesrv.conformance.rules import RULES
 from nemesrv.conformance.situations import SITUATIONS
 from nemesrv.conformance.stand import TOPIC
 from nemesrv.remoting.node.profile import Profile
+from tests.clients_matrix.catalogue import DRIVERS
 from tests.conformance.memory import Plant, put_through
 from tests.conformance.sabotage import (
     WRONG,
@@ -21,6 +25,7 @@ from tests.conformance.sabotage import (
     leaves_after_ten,
 )
 from tests.conformance.test_sabotage import invalid, judged_by_name
+from tests.ran import ran
 
 QUICK = [wrong for wrong in WRONG if wrong.starts <= 20]
 
@@ -79,6 +84,26 @@ def test_backwards_through_a_shuffled_list_is_as_forwards_through_another(tmp_pa
 def test_three_right_clients_in_a_program_are_not_invalid(tmp_path: Path) -> None:
     shown = tuple(dict.fromkeys(name for wrong in QUICK for name in wrong.only))
     assert invalid(judged(tmp_path, shown, None, beside=2)) == set()
+
+
+@pytest.mark.nightly("test_a_wrong_client_is_invalid_by_just_the_right_rule")
+@pytest.mark.timeout(3_600)
+@pytest.mark.parametrize("beside", [0, 2])
+@pytest.mark.parametrize("wrong", WRONG, ids=[wrong.name for wrong in WRONG])
+def test_as_a_program_of_its_own_it_is_invalid_by_the_right_rule(wrong: Defect, beside: int, tmp_path: Path) -> None:
+    shown = {name for name, rule in RULES.items() if {*rule.situations} <= {*wrong.only}} | {wrong.rule}
+    options = ("--profile", "java-5.3", "--profile-rocketmq", "5.x", "--rules", ",".join(shown))
+    repeats = wrong.repeats if beside else 1
+    numbers = ("--starts", str(wrong.starts), "--repeats", str(repeats), "--out", str(tmp_path / "run"))
+    words = (sys.executable, str(DRIVERS / "ours.py"), "5.x", wrong.name, str(beside))
+    conform = (sys.executable, "-m", "nemesrv.chaos", "conform", *options, *numbers, "--", *words)
+    done = ran(conform)
+    rules = json.loads((tmp_path / "run" / "conform.json").read_text())["rules"]
+    found = {rule["rule"] for rule in rules if rule["verdict"] == "INVALID"}
+    assert {wrong.rule} <= found <= {wrong.rule} | wrong.may, done.stdout
+    of_clients = (rule["clients"].items() for rule in rules if "clients" in rule)
+    blamed = {name for of in of_clients for name, each in of if each.get("verdict") == "INVALID"}
+    assert blamed <= {TOPIC}, done.stdout
 
 
 @pytest.mark.nightly("test_three_right_clients_in_a_program_are_not_invalid")
