@@ -286,10 +286,8 @@ class _Explained(OffsetsKept):
     def _behind(self) -> Iterator[Behind]:
         tell = brokers_that_tell(self.world)
         of_member = {member: group for group in askers(self.world) for member in group.members}
-        drops: dict[tuple[Any, ...], ControlRow] = {}
-        if not self.broadcasting:
-            rows = self.control.rows("queue_dropped")
-            drops = {(*r.process, r.op_id): r for r in rows if self.world.is_ours(r.node)}
+        rows = (row for row in self.control.rows("queue_dropped") if self.world.is_ours(row.node))
+        drops = {(*r.process, r.op_id): r for r in rows if not self.broadcasting or self._is_of_its_stop(r)}
         by_holding = (((r["node"], r["incarnation"], r["op_id"], r["topic"]), found) for r, found in self.by_holding)
         received = grouped(by_holding)
         for taken in self.control.rows("queue_taken"):
@@ -309,6 +307,11 @@ class _Explained(OffsetsKept):
                     dropped_ms = gives.at_ms if gives is not None and is_left else None
                     by = *taken.process, taken.time_ms
                     yield Behind(place, offset, *by, worked_ms, committed_ms, dropped_ms)
+
+    def _is_of_its_stop(self, drop: ControlRow) -> bool:
+        """Whether an orderly stop gave the queue up: with broadcasting a rebalance writes no offsets."""
+        stopped = self.control.by_process("stopped").get(drop.process)
+        return bool(stopped) and not given_up(self.control, drop).by_rebalance
 
     # -- after the queue was given up
 

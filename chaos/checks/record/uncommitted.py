@@ -160,8 +160,11 @@ def _holdings(rules: CommitRules, one: Behind) -> list[Holding]:
 
 
 def _had_to_commit(one: Behind, at_ms: float, rules: CommitRules, control: Control) -> bool:
-    """Whether its holder, giving the queue up then, could reach its broker, which knows the queue."""
+    """Whether its holder, giving the queue up then, could reach its broker, which knows the queue; with broadcasting it
+    writes its own file."""
     world, place, broker = rules.world, one.place, one.place.broker_name
+    if world.workload.get("broadcasting"):
+        return at_ms + _JUST_MS <= world.end_ms and not world.acts
     if offsets_vary(world, broker, at_ms) or elects(world, broker) or at_ms + _JUST_MS > world.end_ms:
         return False
     if any(reset.of(place.queue, place.group) for reset in world.resets):
