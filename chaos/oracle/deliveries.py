@@ -361,9 +361,15 @@ class Dues:
         """Where in the holding its consumer must read a slave of the broker, and nothing keeps it from that: its route
         has named slaves, any of which it may ask, and no master for so long that a pull of the master is over, and
         routes of other topics have followed. Where an address of the route is nobody's (registered by hand), its pulls
-        may go there. A slave that stood still may never have copied the topic."""
+        may go there. A slave that stood still, or whose master was lost soon after the topic had been changed by hand,
+        may never have copied the topic."""
         topic, broker, _ = queue
         family = (broker, *slaves_of(self.world, broker))
+        changes = (act for act in self.world.acts if act.f == "update_topic" and act.topic == topic)
+        copied_ms = [(act.began_ms, act.ended_ms + SYNCHRONIZED_MS) for act in changes if act.node in family]
+        hit = [fault for fault in self.world.faults if {fault.source, fault.target} & {*family}]
+        if any(fault.overlaps(*span) for span in copied_ms for fault in hit):
+            return []
         stood_still = any(fault.stood_still and fault.source in family for fault in self.world.faults)
         if stood_still and not offsets_copied(self.world, broker):
             return []

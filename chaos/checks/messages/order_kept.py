@@ -225,11 +225,11 @@ def _misled(pulls: pa.Table, sends: pa.Table, part: Part, world: World) -> Itera
     is_of_others = (code == ResponseCode.PULL_RETRY_IMMEDIATELY) & (asked >= high) & is_master
     wrong += [count > most_asked, (rising < count) | (begin < asked), is_of_others, ~is_right]
     asks = least_asked(part.control.rows, "messages")
-    take = {node: min(most_, asks.get(node, _IN_MEMORY), _IN_MEMORY) for node, most_ in batch.items()}
-    to_take = np.minimum(_of_each(pulls["node"], take), high - asked)
+    take = {node: min(most_, asks.get(node, most_)) for node, most_ in batch.items()}
+    to_take = np.minimum(np.minimum(_of_each(pulls["node"], take), _has_room(pulls, world)), high - asked)
     is_let_go = np.zeros(len(pulls), bool)
     is_let_go[is_end] = _is_let_go(pulls.filter(is_end), part, world)
-    wrong += [is_let_go, (count < to_take) & _has_room(pulls, world)]
+    wrong += [is_let_go, count < to_take]
     said = np.select(wrong, ANSWERS, "")
     at = np.flatnonzero(said != "")
     for number, row in zip(at, rows_in(pulls.take(at)), strict=True):
@@ -261,14 +261,18 @@ def _is_let_go(pulls: pa.Table, part: Part, world: World) -> Flags:
     return floats(pulls["duration_ms"]) < np.array([due[pair] for pair in pairs])
 
 
-def _has_room(pulls: pa.Table, world: World) -> Flags:
-    """Of each pull, whether the broker is ours, and the answer has room for as many messages as a pull may ask for."""
+def _has_room(pulls: pa.Table, world: World) -> Floats:
+    """For how many messages the answer to each pull has room for certain; 0 where the broker or a producer is not ours:
+    `DefaultMessageStore.isTheBatchFull`."""
     body_bytes = float(str(world.workload.get("body_bytes", math.inf)))
     are_ours = len(world.ours("producer")) == len(world.of_kind("producer"))
-    if _IN_MEMORY * (body_bytes + _AROUND_BYTES) > _ANSWER_BYTES or not are_ours:
-        return np.zeros(len(pulls), bool)
-    ours = [at for at, node in world.owners.items() if world.is_ours(node)]
-    return is_one_of(pulls["address"], ours).to_numpy()
+    asked = pc.fill_null(pulls["address"], "")
+    room = dict.fromkeys(asked.unique().to_pylist(), 0.0)
+    for node in world.ours("broker", "slave") if are_ours else ():
+        in_bytes = world.number(node.name, "maxTransferBytesOnMessageInMemory") // (body_bytes + _AROUND_BYTES)
+        most = min(world.number(node.name, "maxTransferCountOnMessageInMemory"), in_bytes)
+        room |= dict.fromkeys(node.addresses, most)
+    return _of_each(asked, room)
 
 
 def _may_lack(node: str, world: World) -> bool:
@@ -282,8 +286,6 @@ def _stays_slave(node: str, world: World) -> bool:
     return is_slave(node) and ours and not elects(world, node) and broker_name(node) not in switched
 
 
-_IN_MEMORY, _ANSWER_BYTES = 32, 256 * 1024
-"""maxTransferCountOnMessageInMemory, maxTransferBytesOnMessageInMemory"""
 _AROUND_BYTES = 500
 """Of a message, without its body, at the most."""
 COPIED_MS = 10_000.0

@@ -99,12 +99,14 @@ def answered(
     broker: str = "broker-a",
     held_ms: float = 15_001.0,
     made_by: str = "ours",
+    settings: dict[str, Any] | None = None,
     **handed: int,
 ) -> list[tuple[Any, ...]]:
     """Who is wrong about what, where offsets 0 to 4 were acknowledged by 20 s, the pull took from 30 to 31 s (held: to
     45 s), offset 5 was sent at 50 s and the final read found an end of 6."""
-    workload = {"topic": "orders", "body_bytes": 100}
-    builder = cluster(brokers=("broker-a", "broker-a/1"), clients=("producer-0", "consumer-0"), workload=workload)
+    run: dict[str, Any] = {"workload": {"topic": "orders", "body_bytes": 100}}
+    run["settings"] = {"broker-a": settings or {}}
+    builder = cluster(brokers=("broker-a", "broker-a/1"), clients=("producer-0", "consumer-0"), **run)
     for offset in range(6):
         at_s = 16 + offset if offset < 5 else 50
         builder.at(at_s).event("producer-0", "send", type="ok", msg_key=f"k-{offset}", offset=offset, **AT)
@@ -135,6 +137,21 @@ def test_a_broker_that_sends_a_consumer_on_to_a_wrong_offset_is_accused(code: in
 def test_a_broker_that_says_that_nothing_matched_at_the_end_of_a_queue_is_accused() -> None:
     kind = "code 20 for 19"
     assert answered(5, 20, 0, 5, 5) == answered(5, 20, 0, 5, 6) == [("broker-a", kind)]
+
+
+@pytest.mark.parametrize(
+    ("settings", "found"),
+    [
+        ({}, 1),
+        ({"maxTransferCountOnMessageInMemory": 2}, 1),
+        ({"maxTransferCountOnMessageInMemory": 1}, 0),
+        ({"maxTransferBytesOnMessageInMemory": 1_000}, 0),
+    ],
+)
+def test_an_answer_has_as_many_messages_as_its_brokers_settings_allow(settings: dict[str, Any], found: int) -> None:
+    handed = {"count": 1, "first": 3, "last": 3, "rising": 1}
+    wrong = answered(3, 0, 0, 5, 4, settings=settings, **handed)
+    assert wrong == [("broker-a", "answered too few messages")] * found
 
 
 def test_a_broker_that_says_a_wrong_end_or_beginning_is_accused_and_a_slave_may_lack_some() -> None:
