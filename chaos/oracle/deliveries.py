@@ -43,7 +43,7 @@ from .intervals import Stretch, grouped, merged, until_next, without
 from .link import most_hung_brokers, resent_after_ms
 from .queue_owners import Rows, heard_by, node_of_client, quiet_for_groups
 from .quiet import BARELY_MS, aftermath_ms, felt, harmful, unnoticed
-from .recorded import Fault
+from .recorded import BY_HAND, Fault
 from .roles import elects
 from .slaves import SYNCHRONIZED_MS, offsets_copied, slaves_of
 from .time_outs import HEARTBEAT
@@ -367,7 +367,8 @@ class Dues:
         family = (broker, *slaves_of(self.world, broker))
         changes = (act for act in self.world.acts if act.f == "update_topic" and act.topic == topic)
         copied_ms = [(act.began_ms, act.ended_ms + SYNCHRONIZED_MS) for act in changes if act.node in family]
-        hit = [fault for fault in self.world.faults if {fault.source, fault.target} & {*family}]
+        faults = (fault for fault in self.world.faults if fault.injection != BY_HAND)
+        hit = [fault for fault in faults if {fault.source, fault.target} & {*family}]
         if any(fault.overlaps(*span) for span in copied_ms for fault in hit):
             return []
         stood_still = any(fault.stood_still and fault.source in family for fault in self.world.faults)
