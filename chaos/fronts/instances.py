@@ -339,11 +339,16 @@ class Instances:
     ) -> Instance | None:
         """Return the client of an additional connection, if each candidate has one already. The client is a new one,
         unless the first connection closes a moment later or stays idle from now on (as when two threads connect at
-        once).
+        once), or heartbeats name no more clients (then one client has a pool of connections).
         """
+        may_be_new = has_more or not is_known
         if held.asked and self._used(living, held):
-            return self._new(held)
-        if (has_more or not is_known) and now_ms - held.since_ms >= SKEW_MS:
+            is_strange = bool(held.topics) and all(not each.topics & held.topics for each in living)
+            if may_be_new or is_strange:
+                return self._new(held)
+            if self._clients is not None:  # else a heartbeat may still name another client
+                return self._one_of(self._alike(held, living), held)
+        if may_be_new and (held.asked or has_more) and now_ms - held.since_ms >= SKEW_MS:
             return self._new(held)
         if not is_over:
             return None
@@ -371,11 +376,15 @@ class Instances:
             return instances[0]  # before all that they turned to is compared, at each of 10,000 dials
         is_one_like_the_other = len({tuple(each.turned_to) for each in instances}) == 1
         if not (is_one_like_the_other and not any(each.topics for each in instances)):
+            are_alike = len({frozenset(each.topics) for each in instances}) == 1
+            why = (
+                f"{len(instances)} clients of one process ask for the same topics, and which of them connected to "
+                f"{held.front} is not seen"
+                if are_alike
+                else f"which of {len(instances)} clients of one process connected to {held.front} is not seen"
+            )
             for each in instances:
-                each.unclear = each.unclear or (
-                    f"{len(instances)} clients of one process ask for the same topics, and which of them connected to "
-                    f"{held.front} is not seen"
-                )
+                each.unclear = each.unclear or why
         return instances[0]
 
     def _new(self, held: _Held) -> Instance:
