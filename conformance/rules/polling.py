@@ -40,9 +40,10 @@ def _rounds_ms(watched: Watched) -> list[float]:
 
 
 def _periods_s(watched: Watched) -> list[float]:
-    """Return the times between the poll's rounds, without the time from the start to the first round."""
+    """Return the times between the poll's rounds, without the time from a send's look-up to the first poll, which may
+    be shorter or longer than the period."""
     gaps = [(b - a) / 1000 for a, b in pairwise(_rounds_ms(watched))]
-    if len(gaps) > 1 and gaps[0] < 0.8 * median(gaps[1:]):
+    if len(gaps) > 1 and abs(gaps[0] - (period_s := median(gaps[1:]))) > 0.2 * period_s:
         gaps = gaps[1:]
     return gaps
 

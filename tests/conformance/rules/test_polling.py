@@ -118,3 +118,11 @@ def test_one_that_is_back_was_not_asked_where_enough_connects_passed_it_by(dials
     for number in range(dials):
         story.dial("ns-2", 71.0 + number, opens=False)
     assert found("back_after_all_gone_s", story.watched()).value == value
+
+
+@pytest.mark.parametrize("first_s", [10.0, 30.0, 40.0])
+def test_the_time_from_a_send_s_look_up_to_the_first_poll_is_no_period(first_s: float) -> None:
+    quiet = polls(Story("quiet", for_s=130.0), "ns-0", 0.05, first_s, first_s + 30, first_s + 60).watched()
+    assert verdict("poll_period_s", 30.0, quiet) is Validity.VALID
+    short = polls(Story("quiet", for_s=100.0), "ns-0", 0.05, first_s, first_s + 30).watched()
+    assert verdict("poll_period_s", 30.0, short) is Validity.VALID
