@@ -217,11 +217,11 @@ def start(watched: Sequence[Watched]) -> Measured:
     total, says = len(began), " / ".join(map(str, ordered))
     p = p_value(ordered)
     examples = ({"first choices": ordered},)
-    if sum(_keeps_unasked(one) for one, _ in began) > total / 2:
+    doubt = n ** (1.0 - total) if len(counts) == 1 else 1.0
+    if doubt > ENOUGH and sum(_keeps_unasked(one) for one, _ in began) > total / 2:
         why = f"it connects to several and asks one: {says}"
         return Measured(value="scored", count=total, p=p, why=why, examples=examples)
     if len(counts) == 1:
-        doubt = n ** (1.0 - total)
         who = f"all {total:,} processes" if total > 1 else "the only process"
         why = f"{who} asked {began[0][1]} first"
         if doubt > ENOUGH:

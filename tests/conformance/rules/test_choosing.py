@@ -83,6 +83,8 @@ def test_who_connects_to_more_than_it_asks_chooses_by_a_score(more: int) -> None
 
     assert verdict("start", "scored", *map(rust, range(20))) is Validity.VALID
     assert verdict("start", "random", *map(rust, range(20))) is Validity.INVALID
+    first = [rust(3 * number) for number in range(20)]
+    assert found("start", *first).value == "0", "the first of the list, with idle connections to the others"
     gave_up = [rust(number, closes=True) for number in range(20)]
     for right in (gave_up, starts(7, 7, 6)):
         assert verdict("start", "scored", *right) is Validity.INVALID
