@@ -13,6 +13,7 @@ client closes without a request counts as a failed call.
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from ...chaos.fronts.behaviour import PASSES, Dials
@@ -45,10 +46,13 @@ RECOVERS, NEVER = "recovers", "never"
 FAILOVER_CALLS = 3
 """After so many failures in a row a client fails for ever: two NameServers have had their turns."""
 TIME_OUT_TOLERANCE_S = 0.15
+PERIOD_DIFFERS_MS = 8_000.0
+"""A poll may begin so much later than after its period: by a connect's and an answer's time-out."""
 _SILENT = ("silent", "black_hole", "one_dead")
 _DROPPED = ("syn_dropped", "black_hole", "one_unreachable")
 
 _NO_END = "the client neither closes a connection without an answer nor goes on elsewhere"
+_OTHERS = "the connection of the others stayed open"
 
 rules = Rules()
 
@@ -122,8 +126,10 @@ def tries_silent(watched: Sequence[Watched]) -> Measured:
         for one, tried, then in _in_vain(watched, TryOutcome.SILENT)
         if then is None or tried.began_ms >= _one_at_a_time_ms(one)  # else what follows may be another thread's call
     ]
+    late = [_goes_on_late(one, tried) for one, tried, then in of if then is None]
+    of = [(one, tried, then) for one, tried, then in of if then is not None or not _goes_on_late(one, tried)]
     if not of:
-        return Measured.undecided("no look-up was without an answer")
+        return Measured.undecided(next(filter(None, late), "no look-up was without an answer"))
     on = sum(then is not None for _, _, then in of)
     value = ALL if on > len(of) / 2 else ONE
     examples = [_example(one, tried, then=then.front if then else None) for one, tried, then in of]
@@ -162,8 +168,10 @@ def answer_timeout_s(watched: Sequence[Watched]) -> Measured:
     lengths: list[tuple[float, Mapping[str, Any]]] = []
     of_first_calls: list[tuple[float, Mapping[str, Any]]] = []
     silent = 0
+    late = ""
     for one, tried, then in _in_vain(watched, TryOutcome.SILENT):
         silent += 1
+        late = late or ("" if then else _goes_on_late(one, tried))
         ends = [end for end in (tried.closed_ms, then.began_ms if then else None) if end is not None]
         if ends and tried.asked_ms is not None:
             is_first = one.at_work_ms is None or tried.began_ms < one.at_work_ms
@@ -172,10 +180,33 @@ def answer_timeout_s(watched: Sequence[Watched]) -> Measured:
     if of_first_calls and not lengths:
         return replace(_of_lengths(of_first_calls, ""), doubt=1.0, why="only its first call was without an answer")
     kept = silent - len(lengths) - len(of_first_calls)
+    if late and not lengths:
+        return Measured.undecided(late)
     if kept and kept >= len(lengths):
-        some = f"{len(lengths)} of {kept + len(lengths)} look-ups without an answer ended: no time-out ends them"
+        some = f"{len(lengths)} of {kept + len(lengths)} look-ups without an answer were seen to end: {_OTHERS}"
         return LeftOut(why=some if lengths else _NO_END)
     return _of_lengths(lengths, "no look-up was without an answer")
+
+
+def _goes_on_late(watched: Watched, silent: Try) -> str:
+    """Return why it is not known whether a look-up without an answer ended; "" if it ended. The client kept the
+    connection, and asked another NameServer more than WAIT_MAX_MS later: the same look-up goes on after a long
+    time-out, or the client's next poll began. A poll has the period of other polls of the process."""
+    if silent.ended_ms is not None:
+        return ""
+    asked = lookups(watched, silent.topic)
+    following = next((one for one in asked if one.began_ms > silent.began_ms), None)
+    if following is None or following.front == silent.front:
+        return ""
+    waited_ms = following.began_ms - silent.began_ms
+    rounds = [one.began_ms for one in asked if one != silent]
+    periods_ms = [b - a for a, b in pairwise(rounds) if not a < silent.began_ms < b]
+    if any(abs(period_ms - waited_ms) <= PERIOD_DIFFERS_MS for period_ms in periods_ms):
+        return ""
+    return (
+        f"{waited_ms / 1000:.0f} s after a look-up without an answer it asked another NameServer, and whether that is "
+        "the same look-up is not seen"
+    )
 
 
 def _one_at_a_time_ms(watched: Watched) -> float:
@@ -299,6 +330,19 @@ def _lost_ms(watched: Watched) -> float | None:
     return next((one.at_ms for one in watched.of(Behaved) if one.at_ms >= asked_ms and one.behaviour != PASSES), None)
 
 
+def _one_after_the_other(found: Sequence[Try]) -> list[int]:
+    """Return the positions of unanswered connects, of those at one time only the first: a client may fill a pool of
+    connections, or connect again in several threads, and that is one failure."""
+    kept: list[int] = []
+    for number, tried in enumerate(found):
+        if tried.outcome is not TryOutcome.DROPPED:
+            continue
+        last = found[kept[-1]] if kept else None
+        if last is None or tried.began_ms >= (last.began_ms + JOIN_MS if last.ended_ms is None else last.ended_ms):
+            kept.append(number)
+    return kept
+
+
 def _is_late(tried: Try) -> bool:
     return tried.outcome is TryOutcome.UNUSED and tried.closed_ms is not None
 
@@ -311,7 +355,7 @@ def failover(watched: Sequence[Watched]) -> Measured:
     for one in watched:
         lost_ms = _lost_ms(one)
         since = [tried for tried in tries(one) if lost_ms is not None and tried.began_ms >= lost_ms]
-        dropped = [number for number, tried in enumerate(since) if tried.outcome is TryOutcome.DROPPED]
+        dropped = _one_after_the_other(since)
         if not dropped:
             ended = f": it ended by itself ({one.ended})" if one.ended_by_itself else ""
             found.why = one.dials_unseen or f"it never dialled the NameServer that drops SYNs{ended}"
