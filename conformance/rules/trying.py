@@ -88,6 +88,14 @@ def _topics(watched: Watched) -> int:
     return len({one.topic for one in lookups(watched) if one.began_ms < until_ms}) or 1
 
 
+def _in_use(watched: Watched) -> str:
+    """Return the NameServer that answered last before the situation disturbed one; "" if none answered."""
+    when = broken(watched)
+    until_ms = when[0] if when else watched.stopping_ms
+    answered = (one.front for one in lookups(watched) if one.began_ms < until_ms and one.outcome in ENDED_WITH_ANSWER)
+    return next(reversed([*answered]), "")
+
+
 @rules("all_gone", words=(ONE, MORE, ALL), by_time=True)
 def tries_refused(watched: Sequence[Watched]) -> Measured:
     """how many NameServers a look-up tries while all NameServers refuse"""
@@ -98,9 +106,11 @@ def tries_refused(watched: Sequence[Watched]) -> Measured:
         bursts = _bursts(one)
         for burst in bursts[1:] or bursts:  # the first may begin with the one that was lost, once more
             dials = len(burst)
-            whole, single = dials in (n, n * topics), dials in (1, topics)
-            value = ALL if whole and not single else ONE if single and not whole else MORE
             dialled = [tried.front for tried in burst]
+            # who meets the lost one on the connection that it had dials only the others
+            is_rest = len(bursts) == 1 and sorted([*dialled, _in_use(one)]) == sorted(one.name_servers)
+            whole, single = dials in (n, n * topics) or is_rest, dials in (1, topics)
+            value = ALL if whole and not single else ONE if single and not whole else MORE
             found.add(value, one, burst[0].began_ms, front=dialled[0], dials=dialled, topics=topics)
     return found.commonest()
 

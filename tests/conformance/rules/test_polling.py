@@ -50,6 +50,8 @@ def test_a_poll_that_waits_for_its_answer_comes_later_while_answers_are_slow() -
     once = quiet(0.0, situation="slow")
     assert verdict("poll_kind", "fixed rate", plain, once) is Validity.UNKNOWN
     assert isinstance(RULES["poll_kind"].measure([plain]), LeftOut)
+    uneven = quiet(0.05, 30.0, 61.5, 91.7, 122.8)  # of a fixed delay, on a machine that is late
+    assert found("poll_kind", uneven, rate).why.endswith("but without that, too, its periods differ by 1.3 s")
 
 
 def list_changes(*, front: str | None, at_s: float = 130.0, at_work_s: float | None = 0.1) -> Watched:

@@ -36,6 +36,22 @@ def test_the_dials_of_a_poll_while_all_refuse_are_the_tries_of_a_call() -> None:
     assert found("tries_refused", all_gone(4, unseen="no seccomp here")).why == "no seccomp here"
 
 
+def test_who_meets_the_lost_one_on_its_old_connection_dials_only_the_others() -> None:
+    def tries(*fronts: str, again: bool = False) -> Watched:
+        story = Story("all_gone", name_servers=4, for_s=195.0).ask("ns-0", 0.02)
+        for front in story.name_servers:
+            story.behave(front, REFUSES, 5.0)
+        for round_s in (30.0, 60.0) if again else (30.0,):
+            for number, front in enumerate(fronts):
+                story.dial(front, round_s + number / 500, opens=False)
+        return story.watched()
+
+    assert found("tries_refused", tries("ns-1", "ns-2", "ns-3")).value == "all"
+    assert found("tries_refused", tries("ns-1", "ns-2")).value == "some"
+    assert found("tries_refused", tries("ns-0", "ns-1", "ns-2")).value == "some"
+    assert found("tries_refused", tries("ns-1", "ns-2", "ns-3", again=True)).value == "some"
+
+
 def silent(*, waits_s: float = 3.0, closes: bool = True, goes_on: bool = False) -> Watched:
     story = Story("silent", for_s=100.0).ask("ns-1", 0.05).behave("ns-1", SILENT, 5.0)
     story.ask("ns-1", 30.0, code=None, closes_after_s=waits_s if closes else None)
