@@ -35,7 +35,7 @@ AGAIN = "the lost one again, then the next"
 ENOUGH = 1 / ODDS
 """An order, a fixed start and `next` are decided if chance looks like that no more often than this."""
 _NO_ORDER = "it turns to NameServers out of turn, which shows nothing of its list's order"
-NO_LIST = LeftOut(why="it does not go through a list: it turns to any NameServer at any request")
+NO_LIST = LeftOut(why="it may turn to any NameServer at each look-up, which shows nothing of its list")
 
 rules = Rules()
 

@@ -299,7 +299,7 @@ def phase_lock(watched: Sequence[Watched]) -> Measured:
     client that takes turns and spends two turns on a failure"""
     label = label_in(watched)
     if goes_anywhere(label):
-        return LeftOut(why="it takes no turns: it does not go through its list in order")
+        return LeftOut(why="it takes no turns: it may turn to any NameServer at each look-up")
     if label.word == KEPT and any(map(_stays_at_the_dead, watched)):
         return LeftOut(why="it takes no turns: it stays at the dead NameServer, which other rules tell")
     paying: Counter[int] = Counter()
