@@ -75,8 +75,18 @@ class _Held:
     topics: set[str] = field(default_factory=set)
     groups: set[str] = field(default_factory=set)
     ids: set[str] = field(default_factory=set)
-    asked: bool = False
+    asked_ms: float | None = None
+    """When its first request came."""
     closed: bool = False
+
+    @property
+    def asked(self) -> bool:
+        return self.asked_ms is not None
+
+    @property
+    def was_idle(self) -> bool:
+        """Whether its first request came long after it was made: so a client uses a pool of connections."""
+        return self.asked_ms is not None and self.asked_ms - self.since_ms >= SKEW_MS
 
     @property
     def thread(self) -> int | None:
@@ -202,7 +212,7 @@ class Instances:
     def _held_saw(self, held: _Held, one: Observation) -> None:
         held.seen.append(one)
         if isinstance(one, Asked):
-            held.asked = True
+            held.asked_ms = one.at_ms if held.asked_ms is None else held.asked_ms
             held.topics |= topics_of(one)
             held.groups |= groups_of(one)
             held.ids |= ids_of(one)
@@ -339,14 +349,14 @@ class Instances:
     ) -> Instance | None:
         """Return the client of an additional connection, if each candidate has one already. The client is a new one,
         unless the first connection closes a moment later or stays idle from now on (as when two threads connect at
-        once), or heartbeats name no more clients (then one client has a pool of connections).
+        once), or heartbeats name no more clients, or it was idle until now (then one client has a pool of connections).
         """
         may_be_new = has_more or not is_known
         if held.asked and self._used(living, held):
             is_strange = bool(held.topics) and all(not each.topics & held.topics for each in living)
-            if may_be_new or is_strange:
+            if is_strange or (may_be_new and not (held.was_idle and not has_more)):
                 return self._new(held)
-            if self._clients is not None:  # else a heartbeat may still name another client
+            if self._clients is not None or held.was_idle:  # else a heartbeat may still name another client
                 return self._one_of(self._alike(held, living), held)
         if may_be_new and (held.asked or has_more) and now_ms - held.since_ms >= SKEW_MS:
             return self._new(held)
