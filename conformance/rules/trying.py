@@ -32,10 +32,12 @@ from .lookups import (
     behaviour_at,
     broken,
     goes_anywhere,
+    has_pool,
     label_in,
     lookups,
     next_of_call,
     tries,
+    tries_of_look_ups,
 )
 from .rule import LeftOut, Measured, Rules, Samples
 
@@ -52,6 +54,7 @@ _SILENT = ("silent", "black_hole", "one_dead")
 _DROPPED = ("syn_dropped", "black_hole", "one_unreachable")
 
 _NO_END = "the client neither closes a connection without an answer nor goes on elsewhere"
+_POOL = "it has a pool of connections, and which connects are of a look-up is not seen"
 _OTHERS = "the connection of the others stayed open"
 
 rules = Rules()
@@ -68,7 +71,7 @@ def _bursts(watched: Watched) -> list[list[Try]]:
     """Return refused connects that follow each other at once, while every NameServer refused."""
     bursts: list[list[Try]] = []
     changes = [*watched.of(Behaved)]
-    for one in tries(watched):
+    for one in tries_of_look_ups(watched):
         refuses_all = all(
             behaviour_at(changes, front, one.began_ms).dials is Dials.REFUSED for front in watched.name_servers
         )
@@ -100,7 +103,8 @@ def _in_use(watched: Watched) -> str:
 def tries_refused(watched: Sequence[Watched]) -> Measured:
     """how many NameServers a look-up tries while all NameServers refuse"""
     unseen = next((one.dials_unseen for one in watched if one.dials_unseen), None)
-    found = Samples(unseen or "no dial was refused while every NameServer refused")
+    pool = _POOL if any(map(has_pool, watched)) else ""
+    found = Samples(unseen or pool or "no dial was refused while every NameServer refused")
     for one in watched:
         n, topics = len(one.name_servers), _topics(one)
         bursts = _bursts(one)
@@ -314,8 +318,10 @@ def phase_lock(watched: Sequence[Watched]) -> Measured:
                 examples.append(_example(one, call, name_servers=n))
     if not whole:
         met = [any(tried.outcome in FAILURES for tried in tries(one)) for one in watched]
-        count = sum(len(lookups(one)) for one, is_met in zip(watched, met, strict=True) if not is_met)
-        if count and not label.takes_turns:  # who takes turns would have met it
+        spared = [one for one, is_met in zip(watched, met, strict=True) if not is_met]
+        count = sum(map(len, map(lookups, spared)))
+        # in the other situation a client that never asks again meets nothing
+        if any(one.situation == "one_dead" for one in spared) and count and not label.takes_turns:  # who takes turns would have met it
             return Measured(value=NO_LOCK, count=count, why="it never met the dead NameServer")
         followed = "followed the first that met" if any(met) else "met"
         return Measured.undecided(f"no look-up {followed} the dead NameServer")
@@ -364,11 +370,12 @@ def failover(watched: Sequence[Watched]) -> Measured:
     failed_most, is_drawn = 0, goes_anywhere(label_in(watched))
     for one in watched:
         lost_ms = _lost_ms(one)
-        since = [tried for tried in tries(one) if lost_ms is not None and tried.began_ms >= lost_ms]
+        since = [tried for tried in tries_of_look_ups(one) if lost_ms is not None and tried.began_ms >= lost_ms]
         dropped = _one_after_the_other(since)
         if not dropped:
             ended = f": it ended by itself ({one.ended})" if one.ended_by_itself else ""
-            found.why = one.dials_unseen or f"it never dialled the NameServer that drops SYNs{ended}"
+            pool = _POOL if has_pool(one) else ""
+            found.why = one.dials_unseen or pool or f"it never dialled the NameServer that drops SYNs{ended}"
             continue
         first = since[dropped[0]]
         late = [number for number, tried in enumerate(since) if number > dropped[0] and _is_late(tried)]
