@@ -321,7 +321,8 @@ def phase_lock(watched: Sequence[Watched]) -> Measured:
         spared = [one for one, is_met in zip(watched, met, strict=True) if not is_met]
         count = sum(map(len, map(lookups, spared)))
         # in the other situation a client that never asks again meets nothing
-        if any(one.situation == "one_dead" for one in spared) and count and not label.takes_turns:  # who takes turns would have met it
+        is_spared = count and any(one.situation == "one_dead" for one in spared)
+        if is_spared and not label.takes_turns:  # who takes turns would have met it
             return Measured(value=NO_LOCK, count=count, why="it never met the dead NameServer")
         followed = "followed the first that met" if any(met) else "met"
         return Measured.undecided(f"no look-up {followed} the dead NameServer")
