@@ -240,7 +240,8 @@ class LookUps:
             if same and one.at_ms - other.at_ms >= ABANDONED_MS:
                 self._no_answer(key, one.at_ms)
         fresh = self._fresh.pop(one.connection, None)
-        began_ms = one.at_ms if fresh is None else fresh[0]
+        was_idle = fresh is not None and one.at_ms - fresh[1] > JOIN_MS
+        began_ms = one.at_ms if fresh is None or was_idle else fresh[0]
         call = self._join(began_ms, f, topic)
         skipped = [] if self._seen else self._skipped(address, began_ms)
         self._asked_last_ms = one.at_ms

@@ -131,6 +131,12 @@ def test_a_connection_on_which_nothing_is_asked_is_a_probe_or_a_try_that_failed_
     assert calls(rows(*failed, opened(150, 1), closed(1_900, 1))) == [(100, "fail", "ns-0 connect_failed")]
 
 
+def test_a_look_up_on_a_connection_that_was_idle_begins_with_its_request() -> None:
+    found = rows(opened(100, 0), asked(50_000, 0), answered(50_002, 0, 50_000))
+    assert [fields["duration_ms"] for _, event, fields in found if event == "name_server_call"] == [2]
+    assert choices(found) == [(50_000, NS["ns-0"], "first")]
+
+
 def test_who_goes_to_another_says_why_it_left_the_one_before() -> None:
     first, second = NS["ns-0"], NS["ns-1"]
     another = [opened(4_000, 1), asked(4_001, 1)]
