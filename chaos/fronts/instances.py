@@ -28,6 +28,7 @@ PATIENT_MS = 2_500.0
 """No client gives up a request sooner (Java: 3 s)."""
 SKEW_MS = 1_000.0
 """A client's old connection may be seen to close this long after it made a new one."""
+POOL = 3
 HELD_MAX = 100
 """While more connects are kept back, none waits for its thread: all that wait are looked at after each observation."""
 DIAL_SKEW_MS = 50.0
@@ -119,6 +120,7 @@ class Instances:
         self._dials: list[Dialled] = []
         self._undialled: dict[str, Opened] = {}
         self._made = 0
+        self._pooled: set[int] = set()
         self._behave: dict[str, Behaviour] = {}
 
     def see(self, one: Observation) -> None:
@@ -401,7 +403,24 @@ class Instances:
         instance = Instance(len(self._all), held.process, held.since_ms)
         self._all.append(instance)
         self._came(instance)
+        self._mark_pool(held)
         return instance
+
+    def _mark_pool(self, held: _Held) -> None:
+        """Make all clients of a process unclear that has three connections to one NameServer, and whose heartbeats do
+        not say how many clients it has: it may be one client with a pool."""
+        if held.process is None or self._ids[held.process] or self._clients or held.front not in self._name_servers:
+            return
+        own = [each for each in self.living() if each.process == held.process]
+        fronts = [front for each in own for front in each.open.values()]
+        fronts += [one.front for one in self._held.values() if one.process == held.process and not one.closed]
+        if fronts.count(held.front) >= POOL:
+            self._pooled.add(held.process)
+        if held.process in self._pooled:
+            for each in own:
+                each.unclear = each.unclear or (
+                    "the process has a pool of connections or several clients, and no heartbeat says how many"
+                )
 
 
 def topics_of(one: Asked) -> set[str]:

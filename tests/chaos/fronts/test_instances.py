@@ -121,6 +121,14 @@ def test_one_that_takes_its_connections_to_a_name_server_in_turn_is_one_client()
         assert story.unclear() == [False]
 
 
+def test_a_pool_without_heartbeats_may_be_several_clients_and_is_unclear() -> None:
+    story = Story()
+    for connection in (1, 2, 3, 4):
+        story.opened(connection, "ns-0", 70)
+    story.asked(1, "ns-0", 0.1).asked(2, "ns-0", 0.2, "trace").look(50)
+    assert {*story.unclear()} == {True}
+
+
 def test_of_two_clients_of_different_topics_the_reason_names_no_topics() -> None:
     story = Story(clients=2).opened(1, "ns-0", 70).asked(1, "ns-0", 0.1)
     story.opened(2, "ns-0", 70, 1).asked(2, "ns-0", 1.1, "trace").opened(3, "ns-0", 70, 2).look(40)
