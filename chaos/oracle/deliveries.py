@@ -151,9 +151,10 @@ class Dues:
             ((row.node, row.topic), (row.time_ms, brokers)) for row, brokers in routes
         )
         """Of a consumer and a topic: from when on its route named which brokers, and which addresses by id."""
+        telling = {node for node, _ in self._routed}
+        told = telling & {node.name for node in world.of_kind("consumer")}
         ours = {node.name for node in world.ours("consumer")}
-        told = {node for node, _ in self._routed} & {node.name for node in world.of_kind("consumer")}
-        self._tell_routes = told | ours if told & ours else told
+        self._tell_routes = told | ours if any(map(world.is_ours, telling)) else told
         """The consumers that say what their routes are; one of ours may have got none."""
         self._listed = heard_by(world, rows)
         """The channels by which a broker, or slave, had heard of the consumer."""
