@@ -249,6 +249,8 @@ _CONSUMER: Mapping[str, str] = {
     "consumed, and not committed": "consumed a message of {broker+topic} and never committed the message's offset",
     "committed without the queue": "committed for a queue of {broker+topic} after {consumer} had given up the queue",
     "committed after unregistering": "unregistered, and then committed an offset for a queue of {broker+topic}",
+    "kept after a wrong offset": "kept a queue of {broker+topic} after code 21 (PULL_OFFSET_MOVED)",
+    "no rebalance after a wrong offset": "did not rebalance at once after code 21 for a queue of {broker+topic}",
     "went on at another offset": "went on at another offset of a queue of {broker+topic} than code 21 had said",
     "given up without a commit": "gave up a queue of {broker+topic} without a commit of all consumed messages' offsets",
     "went back": "committed a lower offset for a queue of {broker+topic} than had been committed before",

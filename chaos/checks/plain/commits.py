@@ -18,12 +18,12 @@ from collections.abc import Iterator, Sequence
 from ....remoting.codes import ResponseCode
 from ....remoting.node.profile import Profile
 from ...arrow import np, pc
-from ...oracle.deliveries import askers
+from ...oracle.deliveries import Holding, askers
 from ...oracle.intervals import grouped
 from ...oracle.queue_owners import node_of_client
 from ...oracle.reach import unrecorded
 from ...oracle.slaves import SYNCHRONIZED_MS, offsets_vary, slaves_of
-from ...oracle.time_outs import OFFSET_CALL_MS, SUSPEND_MS, pull_delay
+from ...oracle.time_outs import OFFSET_CALL_MS, REBALANCE, SUSPEND_MS, pull_delay
 from ...oracle.world import World
 from ...verdict import Finding
 from ..check import foremost
@@ -41,6 +41,7 @@ from .part import Part, Reading, Row, Together, floats, is_one_of, rows_in, valu
 ROW = "an offset is committed when all messages before it are consumed"
 _MOVED_ROW = "DefaultMQPushConsumerImpl.pullMessage: after code 21 a consumer goes on at nextBeginOffset"
 REPEATED = "set back by a pull"
+KEPT, UNSHARED = "kept after a wrong offset", "no rebalance after a wrong offset"
 _HANDS_OVER = 2
 """The old holder's last commit, and the broker's turn."""
 
@@ -252,20 +253,24 @@ class _Explained(OffsetsKept):
     # -- told that its offset is wrong
 
     def _moved(self) -> Iterator[Finding]:
-        """Queues that a consumer gave up at another offset than the one that code 21 had told it to go on at. What a
-        rebalance gives up meanwhile is committed as it is; 4.9 waits 10 s before it gives the queue up."""
+        """Queues that a consumer kept after code 21, or gave up at another offset than the one that it had told it to go
+        on at. What a rebalance gives up meanwhile is committed as it is; 4.9 waits 10 s before it gives the queue up."""
         world, rules = self.world, self.rules
         rows = (row for row in self.control.rows("queue_dropped") if world.is_ours(row.node))
         drops = grouped(((*row.process, queue_of(row)), row) for row in rows)
         group_of = {member: group.name for group in askers(world) for member in group.members}
         is_moved = pc.equal(self.pulls["code"], int(ResponseCode.PULL_OFFSET_MOVED))
-        for pull in rows_in(self.pulls.filter(is_moved)) if drops else ():
+        for pull in rows_in(self.pulls.filter(is_moved)):
             consumer, told_ms = pull["node"], pull["time_ms"]
             place = Place(pull["topic"], pull["broker_name"], pull["queue_id"], group_of.get(consumer, ""))
             of = drops.get((consumer, pull["incarnation"], place.queue), [])
             drop = next((drop for drop in of if drop.time_ms >= told_ms), None)
             wait = pull_delay(world, consumer, "illegal_offset") if world.timers.profile is Profile.V4_9 else None
-            if drop is None or drop.time_ms < told_ms + (wait.ms if wait else 0.0):
+            due_ms = told_ms + (wait.ms if wait else 0.0)
+            for holding in rules.dues.held.get(place.queue, ()):
+                if holding.node == consumer and holding.start_ms <= told_ms <= holding.end_ms:
+                    yield from self._kept(place, holding, pull, due_ms)
+            if drop is None or drop.time_ms < due_ms:
                 continue
             next_, by_rebalance = value_of(pull)["next"], given_up(self.control, drop).by_rebalance
             is_reset = rules.was_reset(place.queue, place.group, told_ms, drop.time_ms)
@@ -278,6 +283,34 @@ class _Explained(OffsetsKept):
                     out=(drop.time_ms, drop.time_ms + 1.0),
                     wrong=1,
                     more={**place.told("moved", next_), "before": drop.offset},
+                )
+
+    def _kept(self, place: Place, holding: Holding, pull: Row, due_ms: float) -> Iterator[Finding]:
+        """Of a holding that had to end then: that it lasted, or in 5.x that no rebalance followed at once."""
+        world, consumer, ended_ms = self.world, holding.node, holding.end_ms
+        process = consumer, pull["incarnation"]
+        rounds = runs_of(self.control, process, REBALANCE)
+        waits = [(due_ms, ended_ms, KEPT)]
+        if world.timers.profile is Profile.V5_X and ended_ms < world.ended_ms(*process):
+            under_way = (run.ended_ms for run in rounds if run.began_ms < ended_ms)
+            later = (run.began_ms for run in rounds if run.began_ms >= ended_ms)
+            until_ms = next(later, min(world.ended_ms(*process), world.end_ms))
+            waits.append((max([ended_ms, *under_way]), until_ms, UNSHARED))
+        for from_ms, to_ms, kind in waits:
+            nodes = [world.owners.get(pull["address"], ""), *(node.name for node in world.of_kind("name_server"))]
+            faults = [*world.process_faults(consumer), *(f for node in nodes for f in world.way_faults(consumer, node))]
+            allowed = self._lateness.tolerance(world, (consumer,), due_ms, to_ms, _HANDS_OVER)
+            if to_ms - from_ms > allowed.valid_up_to_ms and not any(f.overlaps(due_ms, to_ms) for f in faults):
+                yield finding(
+                    (consumer, place.broker_name, place.topic),
+                    kind,
+                    (due_ms, to_ms),
+                    Rule(_MOVED_ROW, "at once", 0.0),
+                    out=(from_ms, to_ms),
+                    tolerance=allowed,
+                    measured_ms=to_ms - from_ms,
+                    over_ms=to_ms - from_ms,
+                    more=place.told("moved", holding.offset),
                 )
 
     # -- not committed in time

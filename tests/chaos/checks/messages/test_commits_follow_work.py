@@ -540,3 +540,26 @@ def test_a_consumer_that_is_told_that_its_offset_is_wrong_goes_on_where_the_brok
     told = committed(worked(story(), 1), 104, 1, -1).at(110)
     told.event("consumer-0", "pull", type="ok", offset=5, code=21, value={"max": 1, "min": 0, "next": 1}, **AT)
     assert kinds(verdict(dropped(told.at(120), offset=offset))) == found
+
+
+@pytest.mark.parametrize(
+    ("profile", "dropped_s", "round_s", "found"),
+    [
+        ("4.9", 120.0, 130, []),
+        ("4.9", 121.0, 130, ["kept after a wrong offset"]),
+        ("4.9", None, 130, ["kept after a wrong offset"]),
+        ("5.x", 110.0, 110.01, []),
+        ("5.x", 111.0, 111.01, ["kept after a wrong offset"]),
+        ("5.x", 110.0, 120, ["no rebalance after a wrong offset"]),
+    ],
+)
+def test_after_code_21_a_consumer_gives_the_queue_up_and_rebalances_as_its_version_does(
+    profile: str, dropped_s: float | None, round_s: float, found: list[str]
+) -> None:
+    told = taken(cluster(clients=CLIENTS, workload={"queues": 4}, profile=profile).at(10))
+    committed(worked(told, 1), 104, 1, -1).at(110)
+    told.event("consumer-0", "pull", type="ok", offset=5, code=21, value={"max": 1, "min": 0, "next": 1}, **AT)
+    told.at(round_s).event("consumer-0", "scheduled_task", f="doRebalance", duration_ms=0.0)
+    if dropped_s is not None:
+        dropped(told.at(dropped_s), offset=1)
+    assert kinds(verdict(told)) == found
