@@ -253,8 +253,8 @@ class _Explained(OffsetsKept):
     # -- told that its offset is wrong
 
     def _moved(self) -> Iterator[Finding]:
-        """Queues that a consumer kept after code 21, or gave up at another offset than the one that it had told it to go
-        on at. What a rebalance gives up meanwhile is committed as it is; 4.9 waits 10 s before it gives the queue up."""
+        """Queues that a consumer kept after code 21, or gave up at another offset than the broker had answered with it.
+        What a rebalance gives up meanwhile is committed as it is; 4.9 waits 10 s before it gives the queue up."""
         world, rules = self.world, self.rules
         rows = (row for row in self.control.rows("queue_dropped") if world.is_ours(row.node))
         drops = grouped(((*row.process, queue_of(row)), row) for row in rows)
