@@ -1,7 +1,7 @@
 """Defects of consumers (which queues they take, what they pull, deliver and commit), and of brokers that lose a group's
 offsets."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -497,6 +497,25 @@ def consumer_commits_older_offsets(node: ConsumerNode) -> None:
     @around(node.client._offsets, "_send")
     async def send_older(send: Any, queue: MessageQueue, offset: int) -> None:
         await send(queue, offset if is_right() else max(0, offset - OLDER_BY))
+
+
+@planted(CONSUMER_0, "slave-lags-made-master", caught_by="commits_follow_work")
+@may_find("living_are_used messages_delivered queue_ownership timers_kept")
+def consumer_keeps_a_queue_after_code_21(node: ConsumerNode) -> None:
+    """a consumer keeps a queue that it no longer pulls after code 21 (PULL_OFFSET_MOVED)"""
+    replace_part(node.client._pull_service, "_mend_offset", does_nothing_async)
+
+
+@planted(CONSUMER_0, "broadcast-stop", caught_by="commits_follow_work")
+@may_find("duplicates")
+def broadcaster_stops_without_writing_offsets(node: ConsumerNode) -> None:
+    """a member of a broadcast group that is stopped in order does not write its last offsets"""
+    consumer: Any = node.client
+
+    @around(consumer._consume_service, "stop")
+    async def stop(original: Callable[[], Awaitable[None]]) -> None:
+        await original()
+        replace_part(consumer._offsets, "persist", does_nothing_async)
 
 
 @planted(CONSUMERS, "broadcast", caught_by="commits_follow_work")
