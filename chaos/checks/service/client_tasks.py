@@ -14,6 +14,7 @@ from ....remoting.node.profile import Profile
 from ....remoting.top_addressing import TASK as FETCH
 from ....remoting.top_addressing import TIMEOUT_S
 from ....remoting.topics import TBW102
+from ...oracle.queue_owners import Queue, readable
 from ...oracle.recorded import Life
 from ...oracle.time_outs import HEARTBEAT, OFFSET_CALL_MS, PERSIST, POLL, REBALANCE, client_tasks, look_up
 from ...oracle.timers import Act
@@ -21,6 +22,7 @@ from ...oracle.world import World
 from ...topology import ADDRESS_SERVER, broker_name
 from ...verdict import Finding
 from ..findings import Done, of_done
+from ..messages.shares import share
 from ..record.control import Control
 from ..record.timer_acts import Run
 from .tasks import Tasks
@@ -68,10 +70,11 @@ class ClientTasks(Tasks):
         rounds = [run for run in self.runs if run.row.f == REBALANCE]
         # A queue whose offset was not answered is left undone, whatever the round says of itself.
         undone = [run.began_ms for run in self.rows("timed_out") if run.row.f == RequestCode.QUERY_CONSUMER_OFFSET.name]
+        lacking = {*self._lacking()}
         for before, run in pairwise(rounds):
             woken = run.value.get("woken", False)
             wait_ms, symbol = self.timers.Qr_ms, "Qr"
-            is_undone = self.within(undone, before.began_ms, before.ended_ms)
+            is_undone = before.row.seq in lacking or self.within(undone, before.began_ms, before.ended_ms)
             if self.timers.profile is Profile.V5_X and (is_undone or not before.value.get("balanced", True)):
                 wait_ms, symbol = self.world.number(self.life.node, "minInterval"), "minInterval"
             act = self.wait(before.ended_ms, run.began_ms, wait_ms, symbol)
@@ -80,6 +83,28 @@ class ClientTasks(Tasks):
         # The round that was under way at the end has left no row.
         under_way_ms = self.round_runs_out_ms(ended_ms, self.end_ms)
         yield from self.never(ended_ms, self.timers.Qr_ms + under_way_ms, "Qr, and one round")
+
+    def _lacking(self) -> Iterator[int]:
+        """The rows of the rounds after which it lacked a queue of its share, by the last list of members that the round
+        had, and the route that it had throughout. A queue that its pull gave up since it is counted as held."""
+        own = {str(run.value.get("client")) for run in self.rows("client_id")[-1:]}
+        events = ("route_changed", "members_listed", "assigned", "scheduled_task")
+        routes, lists, held = dict[str, Run](), dict[str, Sequence[str]](), dict[str, set[Queue]]()
+        for run in sorted((run for event in events for run in self.rows(event)), key=lambda run: run.row.seq):
+            match run.row.event:
+                case "route_changed":
+                    routes[run.row.topic] = run
+                case "members_listed":
+                    lists[run.row.topic] = run.row.decoded or ()
+                case "assigned":
+                    held[run.row.topic] = {(str(name), int(number)) for name, number in run.row.decoded or ()}
+                case _ if run.row.f == REBALANCE:
+                    for topic, ids in lists.items():
+                        is_known = topic in routes and routes[topic].ended_ms < run.began_ms
+                        for me in own.intersection(ids) if is_known else ():
+                            if share(me, readable(routes[topic].value), ids) - held.get(topic, set()):
+                                yield run.row.seq
+                    lists = {}
 
     def _rebalances(self) -> Iterator[Act]:
         """How long each round took; beside a fault all its calls may run out."""

@@ -8,7 +8,7 @@
 | or none has the topic, and only then           |                                               | Processor         |
 | refuses a pull (25) that is newer than all     | the same                                      | ConsumerGroupInfo |
 | that members said, and only such a pull        |                                               |                   |
-| is asked as often for members as the others    | members_listed                                | MQClientInstance  |
+| is asked as often for members as the others    | members_listed; client_heartbeat, client_gone | MQClientInstance  |
 
 Which broker of a name refused a pull, nobody records: all that may have been asked are looked at.
 """
@@ -16,7 +16,9 @@ Which broker of a name refused a pull, nobody records: all that may have been as
 import math
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import product
+from operator import itemgetter
 
 from ....remoting.codes import ResponseCode
 from ...oracle.intervals import Stretch, grouped
@@ -28,6 +30,7 @@ from ...topology import broker_name, node_of_client_id
 from ...verdict import Finding
 from ..findings import Done, of_done
 from ..record.control import Control, Row, once
+from ..record.lateness import may_time_out
 from ..record.timer_acts import Process, Run
 from ..record.turns import client_routes
 
@@ -150,35 +153,54 @@ class GroupAnswers(Process):
                 yield named[0], Done(run.ended_ms, not all(had))
 
     def _drawn(self) -> Iterator[Finding]:
-        """Whether it drew whom it asks for the members: of its questions in quiet rounds that had the same brokers to
-        draw from, no broker got so many that fair draws give as many in one run of a thousand million. A question
-        without a list has no row, so it may have gone to any other broker."""
-        quiet = calm(self.world)
-        rounds = [
-            run
-            for run in self.runs_of(REBALANCE)
-            if any(one.start_ms <= run.began_ms and run.ended_ms <= one.end_ms for one in quiet)
-        ]
-        asked: dict[frozenset[str], list[tuple[float, str]]] = defaultdict(list)
+        """Whether it drew whom it asks for the members: of its questions that had the same brokers to draw from, no
+        broker got so many that fair draws give as many in one run of a thousand million. A question without a list has
+        no row: it went to the one broker that may not have answered; in quiet rounds any may have got it."""
+        quiet, rounds, near_ms = calm(self.world), self.runs_of(REBALANCE), self.near_ms
+        owners, listed = self.world.owners, dict[tuple[int, str], str]()
         for run in self.rows("members_listed"):
             at = bisect_left(rounds, run.row.seq, key=lambda one: one.row.seq)
             if at < len(rounds) and rounds[at].began_ms <= run.ended_ms + self.timers.at_once_ms:
-                route = client_routes(self.control).at(*self.process, run.row.topic, run.ended_ms)
-                owners, brokers = self.world.owners, route.get("brokers") or {}
-                places = ((name, owners.get(at, "")) for name, ids in brokers.items() for at in ids.values())
-                if all(name == broker_name(node) for name, node in places):  # nobody registered another by hand
-                    name = broker_name(owners.get(run.row.address, ""))
-                    asked[frozenset(brokers)].append((run.ended_ms, name))
-        topics = {run.row.topic for run in self.rows("members_listed")}
+                listed[at, run.row.topic] = broker_name(owners.get(run.row.address, ""))
+        topics = sorted({run.row.topic for run in self.rows("members_listed")})
+        asked: dict[frozenset[str], list[tuple[float, str]]] = defaultdict(list)
+        for (at, run), topic in product(enumerate(rounds), topics):
+            # as long as its questions may take, so that what is left out does not hang on whom it drew
+            until_ms = max(run.ended_ms, run.began_ms + self.timers.A_ms * len(topics))
+            route, then = (client_routes(self.control).at(*self.process, topic, ms) for ms in (run.began_ms, until_ms))
+            brokers, silent = route.get("brokers") or {}, set[str]()
+            places = [(name, owners.get(to, ""), to) for name, ids in brokers.items() for to in ids.values()]
+            if route != then or any(name != broker_name(node) for name, node, _ in places):
+                continue  # somebody registered another by hand
+            if not any(one.start_ms <= run.began_ms and run.ended_ms <= one.end_ms for one in quiet):
+                span = run.began_ms - near_ms, until_ms + near_ms
+                silent = {name for name, node, address in places if not self._must_answer(node, address, *span)}
+                if len(silent) > 1 or until_ms > self.end_ms or self._is_late({node for _, node, _ in places}, *span):
+                    continue
+            asked[frozenset(brokers)].append((run.ended_ms, listed.get((at, topic), "".join(silent))))
         for names, of in asked.items():
-            ((most, times),) = Counter(name for _, name in of).most_common(1)
-            draws = len(of) + max(len(rounds) * len(topics) - sum(map(len, asked.values())), 0)
+            most, times = max(Counter(name for _, name in of if name).items(), key=itemgetter(1), default=("", 0))
             processes = sum(len(self.world.lives_of(one.name)) for one in self.world.of_kind("consumer"))
-            is_wrong = len(names) > 1 and len(names) * processes * _at_least(times, draws, len(names)) < _BY_CHANCE
+            likely = _at_least(times, len(of), len(names)) if len(names) > 1 else 1.0
             about, span = (self.life.node, most), (of[0][0], of[-1][0])
             row = "MQClientInstance.findBrokerAddrByTopic: a random broker of the topic's route"
-            done = [Done(of[0][0], not is_wrong, f"{times} of {draws} times")]
+            is_wrong = len(names) * processes * likely < _BY_CHANCE
+            done = [Done(of[0][0], not is_wrong, f"{times} of {len(of)} times")] if most else []
             yield from of_done(about, "asks a random broker", row, done, span=span, to_ms=of[-1][0])
+
+    def _must_answer(self, broker: str, address: str, from_ms: float, to_ms: float) -> bool:
+        """Whether the broker must have answered there: nothing kept it from that, and it knew one member throughout."""
+        heard = heard_by_brokers(self.control, self.world).get(broker, {})
+        known = (one for name in self.world.members_of(self.life.node) for one in heard.get(name, ()))
+        is_there = all(self.world.address_at(broker, at_ms) == address for at_ms in (from_ms, to_ms))
+        if not self.world.is_ours(broker) or not is_there or self.troubles.among([broker], from_ms, to_ms):
+            return False
+        return any(one.start_ms <= from_ms and to_ms <= one.end_ms for one in known)
+
+    def _is_late(self, brokers: Collection[str], from_ms: float, to_ms: float) -> bool:
+        """Whether a call to one of these brokers may have run out by itself."""
+        lag_ms = self.control.lateness.largest(self.world, (self.life.node, *brokers), from_ms, to_ms)
+        return self.held(from_ms, to_ms) or lag_ms is None or may_time_out(self.timers, lag_ms, self.timers.A_ms)
 
     def _known(self) -> Iterator[tuple[str, Done]]:
         """Whether a broker that answered this consumer that it does not know its group, or no topic of it, had heard of

@@ -377,6 +377,31 @@ def test_a_consumer_rebalances_at_once_when_it_has_started(first_s: list[float],
     assert [one.kind for one in wrong(check(told))].count("rebalances at its start") == found
 
 
+@pytest.mark.parametrize(
+    ("profile", "had", "route_s", "listed", "found"),
+    [
+        ("5.x", 1, 5, 1, 1),
+        ("5.x", 4, 5, 1, 0),
+        ("4.9", 1, 5, 1, 0),
+        ("5.x", 1, 24, 1, 0),  # the route changed in the round: nobody knows by which it shared
+        ("5.x", 1, 5, 2, 0),  # the list names another clientId of the consumer
+    ],
+)
+def test_a_round_of_5_x_that_left_out_a_queue_of_its_share_is_repeated_soon(
+    profile: str, had: int, route_s: float, listed: int, found: int
+) -> None:
+    """RebalanceImpl.rebalanceByTopic: balanced only if the consumer has its share; a refused call leaves a queue."""
+    told = cluster(1, ("broker-a",), ("consumer-0",), profile=profile)
+    told.at(0).event("consumer-0", "client_id", value={"client": "127.0.0.1@consumer-0#1"})
+    told.at(route_s).learns("consumer-0", "broker-a")
+    list_ = [f"127.0.0.1@consumer-0#{listed}"]
+    told.at(24.5).event("consumer-0", "members_listed", topic="orders", address=address_of("broker-a"), value=list_)
+    told.event("consumer-0", "assigned", topic="orders", value=[["broker-a", number] for number in range(had)])
+    runs(told, REBALANCE, [20], took_s=5)
+    late = wrong(check(runs(told, REBALANCE, [45, 65, 85])))
+    assert [one.measured_ms for one in late if one.kind == "each Qr after the last"] == [20_000.0] * found
+
+
 @pytest.mark.parametrize(("profile", "ran_out", "found"), [("5.x", True, 1), ("5.x", False, 0), ("4.9", True, 0)])
 def test_a_round_of_5_x_that_had_no_answer_for_a_queue_is_repeated_soon(
     profile: str, ran_out: bool, found: int

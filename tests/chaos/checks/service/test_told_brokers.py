@@ -104,3 +104,32 @@ def test_a_consumer_draws_the_broker_that_it_asks_for_its_members(at_b: int, wit
     assert [(one.object, one.more) for one in wrong(verdict) if one.kind == "asks a random broker"] == [
         ("broker-a", {"because": f"{40 - at_b} of 40 times"})
     ] * found
+
+
+@pytest.mark.parametrize(
+    ("silent", "cut", "known", "found"),
+    [
+        (40, ("broker-a",), True, "40 of 40"),  # no list: it had drawn the one that does not answer
+        (20, ("broker-a",), True, None),  # the others were drawn, too
+        (40, ("broker-a", "broker-b"), True, None),  # nobody knows which of two
+        (40, ("broker-a",), False, None),  # broker-b knew no member, so may have refused
+        (40, (), True, None),
+    ],
+)
+def test_a_question_that_only_one_broker_may_leave_unanswered_went_to_that_broker(
+    silent: int, cut: tuple[str, ...], known: bool, found: str | None
+) -> None:
+    told = cluster(1, ("broker-a", "broker-b"), ("consumer-0",)).at(0).learns("consumer-0", "broker-a", "broker-b")
+    for broker in ("broker-a", "broker-b") if known else ("broker-a",):
+        told.at(1).hears(broker, "consumer-0")
+    told.at(5).event("consumer-0", "members_listed", topic="orders", address=address_of("broker-a"), value=[])
+    for broker in cut:
+        told.at(10).fault(f"f-{broker}", *HOLE[1:3], "consumer-0", broker, until_s=830)
+    for number in range(40):
+        if number >= silent:
+            told.at(20 * number + 20)
+            told.event("consumer-0", "members_listed", topic="orders", address=address_of("broker-b"), value=[])
+        told.at(20 * number + 20).event("consumer-0", "scheduled_task", f=REBALANCE, duration_ms=0.0, value={})
+    verdict = judge(*told.end(900, 1.0).facts())
+    asks = [(one.object, one.more) for one in wrong(verdict) if one.kind == "asks a random broker"]
+    assert asks == ([("broker-a", {"because": f"{found} times"})] if found else [])
