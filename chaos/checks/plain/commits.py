@@ -14,7 +14,6 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from ....remoting.codes import ResponseCode
 from ....remoting.node.profile import Profile
