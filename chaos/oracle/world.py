@@ -377,6 +377,7 @@ class World:
         needed = {"producer": 2, "consumer": 4}.get(self.kind_of(client), 0)
         return int(str(self.setting(broker, "brokerPermission"))) & needed == needed
 
+    @once
     def _has_group(self, master: str, client: str) -> bool:
         """Whether it makes the consumer's group at a heartbeat (autoCreateSubscriptionGroup), which nothing else here
         makes; a group that was there from the start stays when somebody forbids that by hand."""
