@@ -234,10 +234,14 @@ def _judge(rule: Rule, watched: Sequence[Watched], profile: RuleProfile | None, 
         measured = otherwise
     verdict: Validity | None = None
     if not isinstance(measured, LeftOut):
+        late_s = max((one.late_ms for one in of), default=0.0) / 1000
         if measured.value is None and not (measured.odds and expected is not None):
             verdict = Validity.UNKNOWN
-        elif expected is not None:
-            late_s = max(one.late_ms for one in of) / 1000
+        elif expected is None:
+            if isinstance(measured.value, str) and rule.by_time and late_s > LATE_S:
+                why = f"this machine was {late_s:.2f} s late meanwhile, so the word may be wrong: run again alone"
+                measured = replace(measured, why="; ".join(filter(None, (measured.why, why))))
+        else:
             verdict = rule.judge(measured, expected, late_s)
             if verdict is Validity.UNKNOWN and rule.judge(measured, expected) is Validity.INVALID:
                 why = f"this machine was {late_s:.2f} s late meanwhile, which may explain the value: run again alone"

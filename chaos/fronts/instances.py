@@ -28,6 +28,7 @@ PATIENT_MS = 2_500.0
 """No client gives up a request sooner (Java: 3 s)."""
 SKEW_MS = 1_000.0
 """A client's old connection may be seen to close this long after it made a new one."""
+POOL = 3
 HELD_MAX = 100
 """While more connects are kept back, none waits for its thread: all that wait are looked at after each observation."""
 DIAL_SKEW_MS = 50.0
@@ -75,8 +76,18 @@ class _Held:
     topics: set[str] = field(default_factory=set)
     groups: set[str] = field(default_factory=set)
     ids: set[str] = field(default_factory=set)
-    asked: bool = False
+    asked_ms: float | None = None
+    """When its first request came."""
     closed: bool = False
+
+    @property
+    def asked(self) -> bool:
+        return self.asked_ms is not None
+
+    @property
+    def was_idle(self) -> bool:
+        """Whether its first request came long after it was made: so a client uses a pool of connections."""
+        return self.asked_ms is not None and self.asked_ms - self.since_ms >= SKEW_MS
 
     @property
     def thread(self) -> int | None:
@@ -109,6 +120,7 @@ class Instances:
         self._dials: list[Dialled] = []
         self._undialled: dict[str, Opened] = {}
         self._made = 0
+        self._pooled: set[int] = set()
         self._behave: dict[str, Behaviour] = {}
 
     def see(self, one: Observation) -> None:
@@ -202,7 +214,7 @@ class Instances:
     def _held_saw(self, held: _Held, one: Observation) -> None:
         held.seen.append(one)
         if isinstance(one, Asked):
-            held.asked = True
+            held.asked_ms = one.at_ms if held.asked_ms is None else held.asked_ms
             held.topics |= topics_of(one)
             held.groups |= groups_of(one)
             held.ids |= ids_of(one)
@@ -339,11 +351,16 @@ class Instances:
     ) -> Instance | None:
         """Return the client of an additional connection, if each candidate has one already. The client is a new one,
         unless the first connection closes a moment later or stays idle from now on (as when two threads connect at
-        once).
+        once), or heartbeats name no more clients, or it was idle until now (then one client has a pool of connections).
         """
+        may_be_new = has_more or not is_known
         if held.asked and self._used(living, held):
-            return self._new(held)
-        if (has_more or not is_known) and now_ms - held.since_ms >= SKEW_MS:
+            is_strange = bool(held.topics) and all(not each.topics & held.topics for each in living)
+            if is_strange or (may_be_new and not (held.was_idle and not has_more)):
+                return self._new(held)
+            if self._clients is not None or held.was_idle:  # else a heartbeat may still name another client
+                return self._one_of(self._alike(held, living), held)
+        if may_be_new and (held.asked or has_more) and now_ms - held.since_ms >= SKEW_MS:
             return self._new(held)
         if not is_over:
             return None
@@ -371,18 +388,39 @@ class Instances:
             return instances[0]  # before all that they turned to is compared, at each of 10,000 dials
         is_one_like_the_other = len({tuple(each.turned_to) for each in instances}) == 1
         if not (is_one_like_the_other and not any(each.topics for each in instances)):
+            are_alike = len({frozenset(each.topics) for each in instances}) == 1
+            why = (
+                f"{len(instances)} clients of one process ask for the same topics, and which of them connected to "
+                f"{held.front} is not seen"
+                if are_alike
+                else f"which of {len(instances)} clients of one process connected to {held.front} is not seen"
+            )
             for each in instances:
-                each.unclear = each.unclear or (
-                    f"{len(instances)} clients of one process ask for the same topics, and which of them connected to "
-                    f"{held.front} is not seen"
-                )
+                each.unclear = each.unclear or why
         return instances[0]
 
     def _new(self, held: _Held) -> Instance:
         instance = Instance(len(self._all), held.process, held.since_ms)
         self._all.append(instance)
         self._came(instance)
+        self._mark_pool(held)
         return instance
+
+    def _mark_pool(self, held: _Held) -> None:
+        """Make all clients of a process unclear that has three connections to one NameServer, and whose heartbeats do
+        not say how many clients it has: it may be one client with a pool."""
+        if held.process is None or self._ids[held.process] or self._clients or held.front not in self._name_servers:
+            return
+        own = [each for each in self.living() if each.process == held.process]
+        fronts = [front for each in own for front in each.open.values()]
+        fronts += [one.front for one in self._held.values() if one.process == held.process and not one.closed]
+        if fronts.count(held.front) >= POOL:
+            self._pooled.add(held.process)
+        if held.process in self._pooled:
+            for each in own:
+                each.unclear = each.unclear or (
+                    "the process has a pool of connections or several clients, and no heartbeat says how many"
+                )
 
 
 def topics_of(one: Asked) -> set[str]:

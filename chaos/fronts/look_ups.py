@@ -7,8 +7,8 @@
 Of an outside client only its connections, requests and answers are observed. All other facts are inferred as the
 client's profile says:
 
-    channel  one without a request is a probe; a failed connect if the server closed it; a try that came too late if
-             the client opened it during a call and closed it at once
+    channel  one without a request is a probe; a failed connect if the server closed it at once; a try that came too
+             late if the client opened it during a call and closed it at once
     call     a try within JOIN_MS of a failure after which the profile allows a retry belongs to the same call
     choice   the NameServer that it asks, or fails to connect to; failing at the chosen one again is no choice
     list     as given; if clients shuffle it, the order in which entries were first chosen
@@ -168,10 +168,12 @@ class LookUps:
         fresh = self._fresh.pop(one.connection, None)
         if address is None:
             return
-        if fresh is not None:  # nothing was asked: a probe, unless it was closed under its client
+        if fresh is not None:  # nothing was asked: a probe, unless it was closed at once under its client
+            if one.at_ms - fresh[1] > JOIN_MS:
+                return  # who wants an answer asks at once: an idle one, of a pool
             if one.by is not By.CLIENT:
                 self._connect_failed(address, fresh[0], one.at_ms)
-            elif one.at_ms - fresh[1] <= JOIN_MS:
+            else:
                 self._came_too_late(address, fresh, one)
             return
         left = [key for key in self._asked if key[0] == one.connection]
@@ -238,7 +240,8 @@ class LookUps:
             if same and one.at_ms - other.at_ms >= ABANDONED_MS:
                 self._no_answer(key, one.at_ms)
         fresh = self._fresh.pop(one.connection, None)
-        began_ms = one.at_ms if fresh is None else fresh[0]
+        was_idle = fresh is not None and one.at_ms - fresh[1] > JOIN_MS
+        began_ms = one.at_ms if fresh is None or was_idle else fresh[0]
         call = self._join(began_ms, f, topic)
         skipped = [] if self._seen else self._skipped(address, began_ms)
         self._asked_last_ms = one.at_ms

@@ -43,7 +43,7 @@ from .intervals import Stretch, grouped, merged, until_next, without
 from .link import most_hung_brokers, resent_after_ms
 from .queue_owners import Rows, heard_by, node_of_client, quiet_for_groups
 from .quiet import BARELY_MS, aftermath_ms, felt, harmful, unnoticed
-from .recorded import Fault
+from .recorded import BY_HAND, Fault
 from .roles import elects
 from .slaves import SYNCHRONIZED_MS, offsets_copied, slaves_of
 from .time_outs import HEARTBEAT
@@ -151,9 +151,10 @@ class Dues:
             ((row.node, row.topic), (row.time_ms, brokers)) for row, brokers in routes
         )
         """Of a consumer and a topic: from when on its route named which brokers, and which addresses by id."""
+        telling = {node for node, _ in self._routed}
+        told = telling & {node.name for node in world.of_kind("consumer")}
         ours = {node.name for node in world.ours("consumer")}
-        told = {node for node, _ in self._routed} & {node.name for node in world.of_kind("consumer")}
-        self._tell_routes = told | ours if told & ours else told
+        self._tell_routes = told | ours if any(map(world.is_ours, telling)) else told
         """The consumers that say what their routes are; one of ours may have got none."""
         self._listed = heard_by(world, rows)
         """The channels by which a broker, or slave, had heard of the consumer."""
@@ -361,9 +362,16 @@ class Dues:
         """Where in the holding its consumer must read a slave of the broker, and nothing keeps it from that: its route
         has named slaves, any of which it may ask, and no master for so long that a pull of the master is over, and
         routes of other topics have followed. Where an address of the route is nobody's (registered by hand), its pulls
-        may go there. A slave that stood still may never have copied the topic."""
+        may go there. A slave that stood still, or whose master was lost soon after the topic had been changed by hand,
+        may never have copied the topic."""
         topic, broker, _ = queue
         family = (broker, *slaves_of(self.world, broker))
+        changes = (act for act in self.world.acts if act.f == "update_topic" and act.topic == topic)
+        copied_ms = [(act.began_ms, act.ended_ms + SYNCHRONIZED_MS) for act in changes if act.node in family]
+        faults = (fault for fault in self.world.faults if fault.injection != BY_HAND)
+        hit = [fault for fault in faults if {fault.source, fault.target} & {*family}]
+        if any(fault.overlaps(*span) for span in copied_ms for fault in hit):
+            return []
         stood_still = any(fault.stood_still and fault.source in family for fault in self.world.faults)
         if stood_still and not offsets_copied(self.world, broker):
             return []

@@ -35,7 +35,7 @@ AGAIN = "the lost one again, then the next"
 ENOUGH = 1 / ODDS
 """An order, a fixed start and `next` are decided if chance looks like that no more often than this."""
 _NO_ORDER = "it turns to NameServers out of turn, which shows nothing of its list's order"
-NO_LIST = LeftOut(why="it does not go through a list: it turns to any NameServer at any request")
+NO_LIST = LeftOut(why="it may turn to any NameServer at each look-up, which shows nothing of its list")
 
 rules = Rules()
 
@@ -217,11 +217,11 @@ def start(watched: Sequence[Watched]) -> Measured:
     total, says = len(began), " / ".join(map(str, ordered))
     p = p_value(ordered)
     examples = ({"first choices": ordered},)
-    if sum(_keeps_unasked(one) for one, _ in began) > total / 2:
+    doubt = n ** (1.0 - total) if len(counts) == 1 else 1.0
+    if doubt > ENOUGH and sum(_keeps_unasked(one) for one, _ in began) > total / 2:
         why = f"it connects to several and asks one: {says}"
         return Measured(value="scored", count=total, p=p, why=why, examples=examples)
     if len(counts) == 1:
-        doubt = n ** (1.0 - total)
         who = f"all {total:,} processes" if total > 1 else "the only process"
         why = f"{who} asked {began[0][1]} first"
         if doubt > ENOUGH:

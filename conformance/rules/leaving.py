@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from ..situations import Watched
-from .lookups import ENDED_WITH_ANSWER, SKEW_MS, Try, TryOutcome, broken, goes_anywhere, label_in, tries
+from .lookups import ENDED_WITH_ANSWER, SKEW_MS, Try, TryOutcome, broken, goes_anywhere, label_in, tries_of_look_ups
 from .rule import OF_ANOTHER, LeftOut, Measure, Measured, Rule, Samples
 
 LEFT, KEPT = "left", "kept"
@@ -42,7 +42,7 @@ def _broken(watched: Sequence[Watched]) -> Iterator[tuple[Watched, float, str, l
     """Return each process that was at work when its NameServer broke, with time, NameServer, and later tries."""
     for one in watched:
         if (when := broken(one)) is not None:
-            used = (tried for tried in tries(one) if tried.outcome is not TryOutcome.UNUSED)
+            used = (tried for tried in tries_of_look_ups(one) if tried.outcome is not TryOutcome.UNUSED)
             yield one, *when, [tried for tried in used if tried.began_ms >= when[0] - SKEW_MS]
 
 

@@ -15,7 +15,7 @@ if they are for the same topic and the second try begins within JOIN_MS of the f
 import itertools
 import math
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -201,6 +201,31 @@ def _goes_on(one: Try, following: Try, join_ms: float) -> bool:
     return following.began_ms - one.began_ms <= WAIT_MAX_MS
 
 
+def has_pool(watched: Watched) -> bool:
+    """Whether the client has a pool of connections, made without a request: three or more to one NameServer at the same
+    time, or two to each of several. Two may be of two threads that connected at once (C++ 3.0.0)."""
+    opened: dict[int, tuple[str, float]] = {}
+    ends_ms = {one.connection: one.at_ms for one in watched.of(Closed)}
+    for one in watched.seen:
+        if isinstance(one, Opened) and one.front in watched.name_servers:
+            if ends_ms.get(one.connection, math.inf) - one.at_ms > SKEW_MS:
+                opened[one.connection] = one.front, one.at_ms
+        elif isinstance(one, Closed):
+            opened.pop(one.connection, None)
+        elif isinstance(one, Asked) and len(opened) > 2:
+            lasting = Counter(front for front, since_ms in opened.values() if one.at_ms - since_ms > SKEW_MS)
+            if any(number > 2 for number in lasting.values()) or sum(number > 1 for number in lasting.values()) > 1:
+                return True
+    return False
+
+
+def tries_of_look_ups(watched: Watched) -> list[Try]:
+    """Return the tries that may be of look-ups: of a client with a pool only those with a request, because the pool
+    connects again by itself."""
+    found = tries(watched)
+    return [one for one in found if one.asked_ms is not None] if has_pool(watched) else found
+
+
 def next_of_call(watched: Watched, found: Sequence[Try], number: int) -> Try | None:
     """Return the next try of the same call; None if the call ends."""
     one = found[number]
@@ -222,7 +247,7 @@ def chosen(watched: Watched, *, takes_turns: bool | None = None) -> Iterator[Try
         takes_turns = watched.label is not None and watched.label.takes_turns
     last: Try | None = None
     in_vain: list[Try] = []
-    for one in tries(watched):
+    for one in tries_of_look_ups(watched):
         if one.asked_ms is None:
             in_vain += [] if one.outcome is TryOutcome.UNUSED else [one]
             continue

@@ -40,9 +40,10 @@ def _rounds_ms(watched: Watched) -> list[float]:
 
 
 def _periods_s(watched: Watched) -> list[float]:
-    """Return the times between the poll's rounds, without the time from the start to the first round."""
+    """Return the times between the poll's rounds, without the time from a send's look-up to the first poll, which may
+    be shorter or longer than the period."""
     gaps = [(b - a) / 1000 for a, b in pairwise(_rounds_ms(watched))]
-    if len(gaps) > 1 and gaps[0] < 0.8 * median(gaps[1:]):
+    if len(gaps) > 1 and abs(gaps[0] - (period_s := median(gaps[1:]))) > 0.2 * period_s:
         gaps = gaps[1:]
     return gaps
 
@@ -68,17 +69,24 @@ def poll_kind(watched: Sequence[Watched]) -> Measured:
 
     By the shortest period: a topic that comes later in its round than before makes one period longer at a fixed rate,
     and with a fixed delay none is shorter than 31 s."""
-    of = {name: [gap for one in watched if one.situation == name for gap in _periods_s(one)] for name in _SLOW}
+
+    def periods(name: str) -> list[list[float]]:
+        return [_periods_s(one) for one in watched if one.situation == name]
+
+    of = {name: [gap for gaps in periods(name) for gap in gaps] for name in _SLOW}
     missing = [name for name in _SLOW if not any(one.situation == name for one in watched)]
     if missing:
         return LeftOut(why=f"not run: {', '.join(missing)}")
     if not all(of.values()):
         return Measured.undecided("too few rounds to compare")
-    slow = [_periods_s(one) for one in watched if one.situation == "slow"]
     # the first may be from a send's look-up to the first poll
-    quiet_s, slow_s = median(of["quiet"]), min(gap for gaps in slow for gap in (gaps[1:] if len(gaps) > 2 else gaps))
+    later = {name: [gap for gaps in periods(name) for gap in (gaps[1:] if len(gaps) > 2 else gaps)] for name in _SLOW}
+    quiet_s, slow_s = median(of["quiet"]), min(later["slow"])
     count = sum(map(len, of.values()))
     why = f"every {quiet_s:.1f} s; {slow_s:.1f} s or more while answers take 1 s"
+    differ_s = max(later["quiet"]) - min(later["quiet"])
+    if differ_s > SLOWER_S[0]:
+        return Measured.undecided(f"{why}; but without that, too, its periods differ by {differ_s:.1f} s", count)
     if slow_s - quiet_s >= SLOWER_S[1]:
         return Measured(value=DELAY, count=count, why=why)
     if slow_s - quiet_s <= SLOWER_S[0]:

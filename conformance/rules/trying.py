@@ -13,6 +13,7 @@ client closes without a request counts as a failed call.
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from ...chaos.fronts.behaviour import PASSES, Dials
@@ -31,10 +32,12 @@ from .lookups import (
     behaviour_at,
     broken,
     goes_anywhere,
+    has_pool,
     label_in,
     lookups,
     next_of_call,
     tries,
+    tries_of_look_ups,
 )
 from .rule import LeftOut, Measured, Rules, Samples
 
@@ -45,10 +48,14 @@ RECOVERS, NEVER = "recovers", "never"
 FAILOVER_CALLS = 3
 """After so many failures in a row a client fails for ever: two NameServers have had their turns."""
 TIME_OUT_TOLERANCE_S = 0.15
+PERIOD_DIFFERS_MS = 8_000.0
+"""A poll may begin so much later than after its period: by a connect's and an answer's time-out."""
 _SILENT = ("silent", "black_hole", "one_dead")
 _DROPPED = ("syn_dropped", "black_hole", "one_unreachable")
 
 _NO_END = "the client neither closes a connection without an answer nor goes on elsewhere"
+_POOL = "it has a pool of connections, and which connects are of a look-up is not seen"
+_OTHERS = "the connection of the others stayed open"
 
 rules = Rules()
 
@@ -64,7 +71,7 @@ def _bursts(watched: Watched) -> list[list[Try]]:
     """Return refused connects that follow each other at once, while every NameServer refused."""
     bursts: list[list[Try]] = []
     changes = [*watched.of(Behaved)]
-    for one in tries(watched):
+    for one in tries_of_look_ups(watched):
         refuses_all = all(
             behaviour_at(changes, front, one.began_ms).dials is Dials.REFUSED for front in watched.name_servers
         )
@@ -84,19 +91,30 @@ def _topics(watched: Watched) -> int:
     return len({one.topic for one in lookups(watched) if one.began_ms < until_ms}) or 1
 
 
+def _in_use(watched: Watched) -> str:
+    """Return the NameServer that answered last before the situation disturbed one; "" if none answered."""
+    when = broken(watched)
+    until_ms = when[0] if when else watched.stopping_ms
+    answered = (one.front for one in lookups(watched) if one.began_ms < until_ms and one.outcome in ENDED_WITH_ANSWER)
+    return next(reversed([*answered]), "")
+
+
 @rules("all_gone", words=(ONE, MORE, ALL), by_time=True)
 def tries_refused(watched: Sequence[Watched]) -> Measured:
     """how many NameServers a look-up tries while all NameServers refuse"""
     unseen = next((one.dials_unseen for one in watched if one.dials_unseen), None)
-    found = Samples(unseen or "no dial was refused while every NameServer refused")
+    pool = _POOL if any(map(has_pool, watched)) else ""
+    found = Samples(unseen or pool or "no dial was refused while every NameServer refused")
     for one in watched:
         n, topics = len(one.name_servers), _topics(one)
         bursts = _bursts(one)
         for burst in bursts[1:] or bursts:  # the first may begin with the one that was lost, once more
             dials = len(burst)
-            whole, single = dials in (n, n * topics), dials in (1, topics)
-            value = ALL if whole and not single else ONE if single and not whole else MORE
             dialled = [tried.front for tried in burst]
+            # who meets the lost one on the connection that it had dials only the others
+            is_rest = len(bursts) == 1 and sorted([*dialled, _in_use(one)]) == sorted(one.name_servers)
+            whole, single = dials in (n, n * topics) or is_rest, dials in (1, topics)
+            value = ALL if whole and not single else ONE if single and not whole else MORE
             found.add(value, one, burst[0].began_ms, front=dialled[0], dials=dialled, topics=topics)
     return found.commonest()
 
@@ -122,8 +140,10 @@ def tries_silent(watched: Sequence[Watched]) -> Measured:
         for one, tried, then in _in_vain(watched, TryOutcome.SILENT)
         if then is None or tried.began_ms >= _one_at_a_time_ms(one)  # else what follows may be another thread's call
     ]
+    late = [_goes_on_late(one, tried) for one, tried, then in of if then is None]
+    of = [(one, tried, then) for one, tried, then in of if then is not None or not _goes_on_late(one, tried)]
     if not of:
-        return Measured.undecided("no look-up was without an answer")
+        return Measured.undecided(next(filter(None, late), "no look-up was without an answer"))
     on = sum(then is not None for _, _, then in of)
     value = ALL if on > len(of) / 2 else ONE
     examples = [_example(one, tried, then=then.front if then else None) for one, tried, then in of]
@@ -162,8 +182,10 @@ def answer_timeout_s(watched: Sequence[Watched]) -> Measured:
     lengths: list[tuple[float, Mapping[str, Any]]] = []
     of_first_calls: list[tuple[float, Mapping[str, Any]]] = []
     silent = 0
+    late = ""
     for one, tried, then in _in_vain(watched, TryOutcome.SILENT):
         silent += 1
+        late = late or ("" if then else _goes_on_late(one, tried))
         ends = [end for end in (tried.closed_ms, then.began_ms if then else None) if end is not None]
         if ends and tried.asked_ms is not None:
             is_first = one.at_work_ms is None or tried.began_ms < one.at_work_ms
@@ -172,10 +194,33 @@ def answer_timeout_s(watched: Sequence[Watched]) -> Measured:
     if of_first_calls and not lengths:
         return replace(_of_lengths(of_first_calls, ""), doubt=1.0, why="only its first call was without an answer")
     kept = silent - len(lengths) - len(of_first_calls)
+    if late and not lengths:
+        return Measured.undecided(late)
     if kept and kept >= len(lengths):
-        some = f"{len(lengths)} of {kept + len(lengths)} look-ups without an answer ended: no time-out ends them"
+        some = f"{len(lengths)} of {kept + len(lengths)} look-ups without an answer were seen to end: {_OTHERS}"
         return LeftOut(why=some if lengths else _NO_END)
     return _of_lengths(lengths, "no look-up was without an answer")
+
+
+def _goes_on_late(watched: Watched, silent: Try) -> str:
+    """Return why it is not known whether a look-up without an answer ended; "" if it ended. The client kept the
+    connection, and asked another NameServer more than WAIT_MAX_MS later: the same look-up goes on after a long
+    time-out, or the client's next poll began. A poll has the period of other polls of the process."""
+    if silent.ended_ms is not None:
+        return ""
+    asked = lookups(watched, silent.topic)
+    following = next((one for one in asked if one.began_ms > silent.began_ms), None)
+    if following is None or following.front == silent.front:
+        return ""
+    waited_ms = following.began_ms - silent.began_ms
+    rounds = [one.began_ms for one in asked if one != silent]
+    periods_ms = [b - a for a, b in pairwise(rounds) if not a < silent.began_ms < b]
+    if any(abs(period_ms - waited_ms) <= PERIOD_DIFFERS_MS for period_ms in periods_ms):
+        return ""
+    return (
+        f"{waited_ms / 1000:.0f} s after a look-up without an answer it asked another NameServer, and whether that is "
+        "the same look-up is not seen"
+    )
 
 
 def _one_at_a_time_ms(watched: Watched) -> float:
@@ -258,7 +303,7 @@ def phase_lock(watched: Sequence[Watched]) -> Measured:
     client that takes turns and spends two turns on a failure"""
     label = label_in(watched)
     if goes_anywhere(label):
-        return LeftOut(why="it takes no turns: it does not go through its list in order")
+        return LeftOut(why="it takes no turns: it may turn to any NameServer at each look-up")
     if label.word == KEPT and any(map(_stays_at_the_dead, watched)):
         return LeftOut(why="it takes no turns: it stays at the dead NameServer, which other rules tell")
     paying: Counter[int] = Counter()
@@ -273,8 +318,11 @@ def phase_lock(watched: Sequence[Watched]) -> Measured:
                 examples.append(_example(one, call, name_servers=n))
     if not whole:
         met = [any(tried.outcome in FAILURES for tried in tries(one)) for one in watched]
-        count = sum(len(lookups(one)) for one, is_met in zip(watched, met, strict=True) if not is_met)
-        if count and not label.takes_turns:  # who takes turns would have met it
+        spared = [one for one, is_met in zip(watched, met, strict=True) if not is_met]
+        count = sum(map(len, map(lookups, spared)))
+        # in the other situation a client that never asks again meets nothing
+        is_spared = count and any(one.situation == "one_dead" for one in spared)
+        if is_spared and not label.takes_turns:  # who takes turns would have met it
             return Measured(value=NO_LOCK, count=count, why="it never met the dead NameServer")
         followed = "followed the first that met" if any(met) else "met"
         return Measured.undecided(f"no look-up {followed} the dead NameServer")
@@ -299,6 +347,19 @@ def _lost_ms(watched: Watched) -> float | None:
     return next((one.at_ms for one in watched.of(Behaved) if one.at_ms >= asked_ms and one.behaviour != PASSES), None)
 
 
+def _one_after_the_other(found: Sequence[Try]) -> list[int]:
+    """Return the positions of unanswered connects, of those at one time only the first: a client may fill a pool of
+    connections, or connect again in several threads, and that is one failure."""
+    kept: list[int] = []
+    for number, tried in enumerate(found):
+        if tried.outcome is not TryOutcome.DROPPED:
+            continue
+        last = found[kept[-1]] if kept else None
+        if last is None or tried.began_ms >= (last.began_ms + JOIN_MS if last.ended_ms is None else last.ended_ms):
+            kept.append(number)
+    return kept
+
+
 def _is_late(tried: Try) -> bool:
     return tried.outcome is TryOutcome.UNUSED and tried.closed_ms is not None
 
@@ -310,11 +371,12 @@ def failover(watched: Sequence[Watched]) -> Measured:
     failed_most, is_drawn = 0, goes_anywhere(label_in(watched))
     for one in watched:
         lost_ms = _lost_ms(one)
-        since = [tried for tried in tries(one) if lost_ms is not None and tried.began_ms >= lost_ms]
-        dropped = [number for number, tried in enumerate(since) if tried.outcome is TryOutcome.DROPPED]
+        since = [tried for tried in tries_of_look_ups(one) if lost_ms is not None and tried.began_ms >= lost_ms]
+        dropped = _one_after_the_other(since)
         if not dropped:
             ended = f": it ended by itself ({one.ended})" if one.ended_by_itself else ""
-            found.why = one.dials_unseen or f"it never dialled the NameServer that drops SYNs{ended}"
+            pool = _POOL if has_pool(one) else ""
+            found.why = one.dials_unseen or pool or f"it never dialled the NameServer that drops SYNs{ended}"
             continue
         first = since[dropped[0]]
         late = [number for number, tried in enumerate(since) if number > dropped[0] and _is_late(tried)]

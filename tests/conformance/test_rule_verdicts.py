@@ -63,6 +63,15 @@ def test_a_time_out_of_bounds_on_a_machine_that_was_late_is_unknown_and_says_so(
     assert "this machine was 1.20 s late meanwhile, which may explain the value" in late.measured.why
 
 
+def test_without_a_profile_a_word_that_depends_on_short_times_names_the_lateness_of_the_machine() -> None:
+    quiet = polls(Story("quiet", for_s=100.0), "ns-1", 0.05, 30.0, 60.0, 90.0).watched()
+    slow = polls(Story("slow", for_s=100.0), "ns-1", 0.05, 30.0, 60.0, 90.0).watched()
+    why = "this machine was 1.20 s late meanwhile, so the word may be wrong: run again alone"
+    for late_ms, is_named in ((100.0, False), (1200.0, True)):
+        (kind,) = judge_all([replace(quiet, late_ms=late_ms), slow], None, ["poll_kind"])
+        assert kind.measured.why.endswith(why) is is_named
+
+
 def test_an_answer_that_came_late_says_how_late_this_machine_was_but_not_for_what_its_front_delays() -> None:
     def slowest(*, delay_ms: float = 0.0) -> float:
         asked = [Asked(at_ms, "ns-1", 1, opaque, code) for opaque, at_ms, code in ((1, 5.0, 105), (2, 6.0, 11))]

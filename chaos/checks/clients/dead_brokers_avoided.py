@@ -93,7 +93,10 @@ def judge(history: Gathering, world: World) -> Verdict:
     UNKNOWN where brokers were lost, and none for so long that a client had to leave it."""
     found, short = _judged(history.control, world), too_short(world)
     if not found:
-        why = "no client lost a broker by a fault (as in broker-crash), and no broker left a client's routes"
+        why = (
+            "no client lost a broker to one fault alone (as in broker-crash), and no client recorded that a broker "
+            "left its routes"
+        )
         return Verdict.nothing_examined(_too_short(short) if short else why)
     promised = sum(not absence.address for absence in found)
     uses = history.counted(USES, world).of

@@ -225,8 +225,8 @@ def _misled(pulls: pa.Table, sends: pa.Table, part: Part, world: World) -> Itera
     is_of_others = (code == ResponseCode.PULL_RETRY_IMMEDIATELY) & (asked >= high) & is_master
     wrong += [count > most_asked, (rising < count) | (begin < asked), is_of_others, ~is_right]
     asks = least_asked(part.control.rows, "messages")
-    take = {node: min(most_, asks.get(node, _IN_MEMORY), _IN_MEMORY) for node, most_ in batch.items()}
-    to_take = np.minimum(np.minimum(_of_each(pulls["node"], take), _room(pulls, world)), high - asked)
+    take = {node: min(most_, asks.get(node, most_)) for node, most_ in batch.items()}
+    to_take = np.minimum(np.minimum(_of_each(pulls["node"], take), _has_room(pulls, world)), high - asked)
     is_let_go = np.zeros(len(pulls), bool)
     is_let_go[is_end] = _is_let_go(pulls.filter(is_end), part, world)
     wrong += [is_let_go, count < to_take]
@@ -261,16 +261,18 @@ def _is_let_go(pulls: pa.Table, part: Part, world: World) -> Flags:
     return floats(pulls["duration_ms"]) < np.array([due[pair] for pair in pairs])
 
 
-def _room(pulls: pa.Table, world: World) -> Floats:
-    """How many messages the answer to each pull has room for; 0 where nobody can say."""
-    body_bytes, found = float(str(world.workload.get("body_bytes", math.inf))), np.zeros(len(pulls))
-    if len(world.ours("producer")) < len(world.of_kind("producer")):
-        return found
-    for broker in world.ours("broker", "slave"):  # which read these settings at each pull
-        most, most_bytes = (min(world.numbers(broker.name, name)) for name in _IN_MEMORY_SETTINGS)
-        if min(most, _IN_MEMORY) * (body_bytes + _AROUND_BYTES) <= most_bytes:
-            found[is_one_of(pulls["address"], sorted(broker.addresses)).to_numpy()] = min(most, _IN_MEMORY)
-    return found
+def _has_room(pulls: pa.Table, world: World) -> Floats:
+    """For how many messages the answer to each pull has room for certain; 0 where the broker or a producer is not ours:
+    `DefaultMessageStore.isTheBatchFull`."""
+    body_bytes = float(str(world.workload.get("body_bytes", math.inf)))
+    are_ours = len(world.ours("producer")) == len(world.of_kind("producer"))
+    asked = pc.fill_null(pulls["address"], "")
+    room = dict.fromkeys(asked.unique().to_pylist(), 0.0)
+    for node in world.ours("broker", "slave") if are_ours else ():
+        in_bytes = min(world.numbers(node.name, "maxTransferBytesOnMessageInMemory")) // (body_bytes + _AROUND_BYTES)
+        most = min(*world.numbers(node.name, "maxTransferCountOnMessageInMemory"), in_bytes)
+        room |= dict.fromkeys(node.addresses, most)
+    return _of_each(asked, room)
 
 
 def _may_lack(node: str, world: World) -> bool:
@@ -284,9 +286,6 @@ def _stays_slave(node: str, world: World) -> bool:
     return is_slave(node) and ours and not elects(world, node) and broker_name(node) not in switched
 
 
-_IN_MEMORY_SETTINGS = "maxTransferCountOnMessageInMemory", "maxTransferBytesOnMessageInMemory"
-_IN_MEMORY = 32
-"""The first one's default."""
 _AROUND_BYTES = 500
 """Of a message, without its body, at the most."""
 COPIED_MS = 10_000.0

@@ -104,6 +104,39 @@ def test_who_takes_turns_at_every_request_is_one_client_with_a_connection_to_eac
     assert story.whose == {1: 0, 2: 0}
 
 
+def pool(*, beats: bool = True, **how: Any) -> Story:
+    """One client with three connections to a NameServer, which it uses in turn (Python's pyrocketmq has four)."""
+    story = Story(**how)
+    for connection in (1, 2, 3):
+        story.opened(connection, "ns-0", 70)
+    story.opened(4, "broker-a", 70, 1).asked(1, "ns-0", 0.5)
+    if beats:
+        story.beats(4, 1.2, "a")
+    return story.asked(2, "ns-0", 31).asked(3, "ns-0", 61).asked(1, "ns-0", 91).look(100)
+
+
+def test_one_that_takes_its_connections_to_a_name_server_in_turn_is_one_client() -> None:
+    for story in (pool(), pool(clients=1), pool(beats=False)):
+        assert {*story.whose.values()} == {0}
+        assert story.unclear() == [False]
+
+
+def test_a_pool_without_heartbeats_may_be_several_clients_and_is_unclear() -> None:
+    story = Story()
+    for connection in (1, 2, 3, 4):
+        story.opened(connection, "ns-0", 70)
+    story.asked(1, "ns-0", 0.1).asked(2, "ns-0", 0.2, "trace").look(50)
+    assert {*story.unclear()} == {True}
+
+
+def test_of_two_clients_of_different_topics_the_reason_names_no_topics() -> None:
+    story = Story(clients=2).opened(1, "ns-0", 70).asked(1, "ns-0", 0.1)
+    story.opened(2, "ns-0", 70, 1).asked(2, "ns-0", 1.1, "trace").opened(3, "ns-0", 70, 2).look(40)
+    assert {one.unclear for one in story.instances.living()} == {
+        "which of 2 clients of one process connected to ns-0 is not seen"
+    }
+
+
 def test_who_asks_for_other_topics_is_told_by_them() -> None:
     story = Story(clients=2).opened(1, "ns-0", 70).asked(1, "ns-0", 0.1).opened(2, "ns-0", 70, 1)
     story.asked(2, "ns-0", 1.1, "trace").asked(1, "ns-0", 2).closed(1, "ns-0", 3).closed(2, "ns-0", 3)

@@ -124,10 +124,17 @@ def test_the_same_request_elsewhere_after_a_second_gives_the_first_up() -> None:
 def test_a_connection_on_which_nothing_is_asked_is_a_probe_or_a_try_that_failed_or_came_too_late() -> None:
     assert rows(opened(100, 0), closed(5_000, 0)) == []
     assert calls(rows(opened(100, 0), closed(200, 0, By.SERVER))) == [(200, "fail", "ns-0 connect_failed")]
+    assert rows(opened(100, 0), closed(50_000, 0, By.SERVER)) == [], "an idle one, of a pool"
     failed = [*lost(0, 0), dialled(100, 0)]
     late = calls(rows(*failed, opened(150, 1), closed(900, 1)))
     assert late == [(900, "fail", "ns-0 connect_failed", "ns-1 not_sent")]
     assert calls(rows(*failed, opened(150, 1), closed(1_900, 1))) == [(100, "fail", "ns-0 connect_failed")]
+
+
+def test_a_look_up_on_a_connection_that_was_idle_begins_with_its_request() -> None:
+    found = rows(opened(100, 0), asked(50_000, 0), answered(50_002, 0, 50_000))
+    assert [fields["duration_ms"] for _, event, fields in found if event == "name_server_call"] == [2]
+    assert choices(found) == [(50_000, NS["ns-0"], "first")]
 
 
 def test_who_goes_to_another_says_why_it_left_the_one_before() -> None:

@@ -1,9 +1,12 @@
 """What slaves change: rows that stay with a name, and offsets that differ."""
 
+import pytest
+
+from nemesrv.chaos.oracle.deliveries import Dues, Holding
 from nemesrv.chaos.oracle.promises import ObligationKind, obligations
 from nemesrv.chaos.oracle.slaves import held_names, offsets_vary
 from nemesrv.chaos.oracle.world import World
-from tests.chaos.builder import HistoryBuilder, cluster
+from tests.chaos.builder import HistoryBuilder, address_of, cluster
 
 BROKERS = ("broker-a", "broker-b", "broker-a/1")
 
@@ -43,3 +46,20 @@ def test_offsets_may_vary_from_the_first_fault_on_where_there_is_a_slave():
     assert not offsets_vary(of, "broker-a", 50_000)
     assert offsets_vary(of, "broker-a", 150_000)
     assert not offsets_vary(of, "broker-b", 150_000)
+
+
+@pytest.mark.parametrize(("changed_s", "is_asked"), [(None, True), (80, True), (95, False)])
+def test_a_slave_need_not_have_what_a_topic_got_by_hand_just_before_its_master_was_lost(
+    changed_s: int | None, is_asked: bool
+) -> None:
+    of, master, slave = story(), address_of("broker-a"), address_of("broker-a/1")
+    if changed_s is not None:
+        act = {"topic": "orders", "value": {"read_queues": 8, "write_queues": 8, "perm": 6}, "duration_ms": 5.0}
+        of.at(changed_s).event("admin", "admin", f="update_topic", type="ok", target="broker-a", code=0, **act)
+    for at_s, ids in ((10, {"0": master, "1": slave}), (110, {"1": slave})):
+        of.at(at_s).event(
+            "consumer-0", "route_changed", topic="orders", value={"brokers": {"broker-a": ids}, "queues": {}}
+        )
+    control, run = killed("broker-a", 100, 400, of).end(500).facts()
+    asked = Dues(run, control.rows).at_slave(("orders", "broker-a", 0), Holding(10_000.0, 400_000.0, "consumer-0", 0))
+    assert bool(asked) == is_asked

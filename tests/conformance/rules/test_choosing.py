@@ -83,6 +83,8 @@ def test_who_connects_to_more_than_it_asks_chooses_by_a_score(more: int) -> None
 
     assert verdict("start", "scored", *map(rust, range(20))) is Validity.VALID
     assert verdict("start", "random", *map(rust, range(20))) is Validity.INVALID
+    first = [rust(3 * number) for number in range(20)]
+    assert found("start", *first).value == "0", "the first of the list, with idle connections to the others"
     gave_up = [rust(number, closes=True) for number in range(20)]
     for right in (gave_up, starts(7, 7, 6)):
         assert verdict("start", "scored", *right) is Validity.INVALID
@@ -343,3 +345,22 @@ def test_a_scan_that_connects_in_vain_beside_the_connection_in_use_is_no_move() 
         story.behave("ns-2", REFUSES, 1.0).dial("ns-2", at_s - 0.1, opens=False).ask("ns-1", at_s)
     quiet = [polls(Story("quiet", for_s=100.0, number=n), "ns-1", 0.05, 30.0, 60.0, 90.0).watched() for n in range(9)]
     assert found("sticky", *quiet, story.watched()).value == "kept"
+
+
+def test_connects_of_a_pool_are_no_choices() -> None:
+    """Python's pyrocketmq has four connections to each NameServer, and each connects again by itself."""
+    story = Story("refused", for_s=110.0)
+    for front in ("ns-0", "ns-1", "ns-2") * 4:
+        story.dial(front, 0.01)
+    story.ask("ns-0", 0.08)
+    for front in story.name_servers:
+        story.behave(front, REFUSES, 5.0)
+    for at in range(12):
+        story.dial(f"ns-{at % 2}", 10.0 + at, opens=False)
+    pool = story.watched()
+    assert found("next", pool).value is None
+    assert found("leaves_on_refused", pool).why == "the client tried no NameServer then"
+    all_gone = replace(pool, situation="all_gone")
+    assert found("tries_refused", all_gone).why == (
+        "it has a pool of connections, and which connects are of a look-up is not seen"
+    )

@@ -50,6 +50,8 @@ def test_a_poll_that_waits_for_its_answer_comes_later_while_answers_are_slow() -
     once = quiet(0.0, situation="slow")
     assert verdict("poll_kind", "fixed rate", plain, once) is Validity.UNKNOWN
     assert isinstance(RULES["poll_kind"].measure([plain]), LeftOut)
+    uneven = quiet(0.05, 30.0, 61.5, 91.7, 122.8)  # of a fixed delay, on a machine that is late
+    assert found("poll_kind", uneven, rate).why.endswith("but without that, too, its periods differ by 1.3 s")
 
 
 def list_changes(*, front: str | None, at_s: float = 130.0, at_work_s: float | None = 0.1) -> Watched:
@@ -118,3 +120,11 @@ def test_one_that_is_back_was_not_asked_where_enough_connects_passed_it_by(dials
     for number in range(dials):
         story.dial("ns-2", 71.0 + number, opens=False)
     assert found("back_after_all_gone_s", story.watched()).value == value
+
+
+@pytest.mark.parametrize("first_s", [10.0, 30.0, 40.0])
+def test_the_time_from_a_send_s_look_up_to_the_first_poll_is_no_period(first_s: float) -> None:
+    quiet = polls(Story("quiet", for_s=130.0), "ns-0", 0.05, first_s, first_s + 30, first_s + 60).watched()
+    assert verdict("poll_period_s", 30.0, quiet) is Validity.VALID
+    short = polls(Story("quiet", for_s=100.0), "ns-0", 0.05, first_s, first_s + 30).watched()
+    assert verdict("poll_period_s", 30.0, short) is Validity.VALID

@@ -36,12 +36,28 @@ def test_the_dials_of_a_poll_while_all_refuse_are_the_tries_of_a_call() -> None:
     assert found("tries_refused", all_gone(4, unseen="no seccomp here")).why == "no seccomp here"
 
 
+def test_who_meets_the_lost_one_on_its_old_connection_dials_only_the_others() -> None:
+    def tries(*fronts: str, again: bool = False) -> Watched:
+        story = Story("all_gone", name_servers=4, for_s=195.0).ask("ns-0", 0.02)
+        for front in story.name_servers:
+            story.behave(front, REFUSES, 5.0)
+        for round_s in (30.0, 60.0) if again else (30.0,):
+            for number, front in enumerate(fronts):
+                story.dial(front, round_s + number / 500, opens=False)
+        return story.watched()
+
+    assert found("tries_refused", tries("ns-1", "ns-2", "ns-3")).value == "all"
+    assert found("tries_refused", tries("ns-1", "ns-2")).value == "some"
+    assert found("tries_refused", tries("ns-0", "ns-1", "ns-2")).value == "some"
+    assert found("tries_refused", tries("ns-1", "ns-2", "ns-3", again=True)).value == "some"
+
+
 def silent(*, waits_s: float = 3.0, closes: bool = True, goes_on: bool = False) -> Watched:
-    story = Story("silent").ask("ns-1", 0.05).behave("ns-1", SILENT, 5.0)
+    story = Story("silent", for_s=100.0).ask("ns-1", 0.05).behave("ns-1", SILENT, 5.0)
     story.ask("ns-1", 30.0, code=None, closes_after_s=waits_s if closes else None)
     if goes_on:
         story.ask("ns-2", 30.005 + waits_s)
-    return story.ask("ns-2", 60.0).watched()
+    return story.ask("ns-2", 60.0).ask("ns-2", 90.0).watched()
 
 
 def test_a_look_up_without_an_answer_ends_its_call_or_goes_on() -> None:
@@ -49,6 +65,23 @@ def test_a_look_up_without_an_answer_ends_its_call_or_goes_on() -> None:
     assert verdict("tries_silent", "one", silent(goes_on=True)) is Validity.INVALID
     assert verdict("tries_silent", "all", silent(waits_s=6.0, closes=False, goes_on=True)) is Validity.VALID
     assert verdict("tries_silent", "one", Story("silent").ask("ns-1", 0.05).watched()) is Validity.UNKNOWN
+
+
+def test_whether_a_look_up_goes_on_after_a_long_time_out_is_not_known() -> None:
+    def goes_on(after_s: float, *polls_s: float) -> Watched:
+        story = Story("silent", for_s=130.0).ask("ns-0", 0.05).behave("ns-0", SILENT, 5.0)
+        story.ask("ns-0", 10.0, code=None)
+        for at_s in (10.0 + after_s, *polls_s):
+            story.ask("ns-1", at_s)
+        return story.watched()
+
+    why = "35 s after a look-up without an answer it asked another NameServer, and whether that is the same look-up"
+    for rule in ("tries_silent", "answer_timeout_s"):
+        measured = found(rule, goes_on(35.0))
+        assert measured.value is None
+        assert measured.why.startswith(why)
+    assert found("tries_silent", goes_on(3.0)).value == "all"
+    assert found("tries_silent", goes_on(33.0, 73.0, 103.0)).value == "one", "its polls have this period"
 
 
 def test_the_answer_time_out_ends_with_the_close_or_the_next_try() -> None:
@@ -59,7 +92,8 @@ def test_the_answer_time_out_ends_with_the_close_or_the_next_try() -> None:
     kept = RULES["answer_timeout_s"].measure([silent(closes=False)])
     assert kept == LeftOut(why="the client neither closes a connection without an answer nor goes on elsewhere")
     by_a_scan = RULES["answer_timeout_s"].measure([silent(closes=False), silent(waits_s=2.8)])
-    assert by_a_scan == LeftOut(why="1 of 2 look-ups without an answer ended: no time-out ends them")
+    why = "1 of 2 look-ups without an answer were seen to end: the connection of the others stayed open"
+    assert by_a_scan == LeftOut(why=why)
 
 
 def first_call(waits_s: float) -> Watched:
@@ -204,6 +238,18 @@ def test_the_lock_of_7056_never_recovers() -> None:
     assert verdict("failover", "recovers", unreachable(2)) is Validity.UNKNOWN
     assert found("failover", unreachable(2)).why == "only 2 of its look-ups met the NameServer that drops SYNs"
     assert found("failover", unreachable(0)).why == "it never dialled the NameServer that drops SYNs"
+
+
+def test_connects_of_several_threads_at_one_time_are_one_failure() -> None:
+    def pool(rounds: int) -> Watched:
+        story = Story("one_unreachable", name_servers=2, for_s=29.0, at_work_s=None).ask("ns-1", 0.05, code=17)
+        story.behave("ns-0", DROPS_SYNS, 5.0).behave("ns-1", REFUSES, 5.0).behave("ns-1", PASSES, 6.0)
+        for at in range(4 * rounds):
+            story.dial("ns-0", 5.3 + 4 * (at // 4) + at / 500, opens=False, gave_up_after_s=3.0)
+        return story.watched()
+
+    assert found("failover", pool(1)).why == "only 1 of its look-ups met the NameServer that drops SYNs"
+    assert verdict("failover", "recovers", pool(3)) is Validity.INVALID
 
 
 def test_a_client_that_draws_for_each_call_may_miss_the_living_of_two_three_times() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from nemesrv.chaos.checks.clients.living_are_used import judge
 from nemesrv.chaos.checks.plain.tries import ELSEWHERE
+from nemesrv.chaos.oracle.deliveries import Dues, askers
 from nemesrv.chaos.oracle.time_outs import POLL
 from nemesrv.chaos.reports.sentences import measured_sentences
 from nemesrv.chaos.verdict import Validity, Verdict
@@ -474,6 +475,19 @@ def test_a_queue_that_nobody_reads_is_wrong_whether_somebody_holds_it_or_not() -
     is_its = {"broker_name": "broker-b", "queue_id": 2}.items()
     unheld.rows = [row for row in unheld.rows if not is_its <= row.items()]
     assert kinds(verdict(unheld)) == ["read by nobody"]
+
+
+@pytest.mark.parametrize(("teller", "asked"), [("", True), ("producer-0", False)])
+def test_a_consumer_that_never_got_a_route_need_not_read_where_clients_tell_of_their_routes(
+    teller: str, asked: bool
+) -> None:
+    """Its only NameServer is removed for good (random seed 1772219)."""
+    told = cluster(1, ("broker-a",), ("producer-0", "consumer-0"))
+    if teller:
+        told.at(20).event(teller, "route_changed", topic="orders", value=route_of("broker-a"))
+    control, world = told.end(400).facts()
+    (group,) = askers(world)
+    assert bool(Dues(world, control.rows).quiet("orders", "broker-a", group)) == asked
 
 
 def test_a_queue_whose_route_names_an_address_where_nobody_is_need_not_be_read() -> None:

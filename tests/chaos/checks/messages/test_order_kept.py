@@ -100,12 +100,14 @@ def answered(
     held_ms: float = 15_001.0,
     made_by: str = "ours",
     settings: dict[str, Any] | None = None,
+    by_hand: dict[str, Any] | None = None,
     **handed: int,
 ) -> list[tuple[Any, ...]]:
     """Who is wrong about what, where offsets 0 to 4 were acknowledged by 20 s, the pull took from 30 to 31 s (held: to
-    45 s), offset 5 was sent at 50 s and the final read found an end of 6. `settings`: an operator's, at 20 s."""
-    workload = {"topic": "orders", "body_bytes": 100}
-    builder = cluster(brokers=("broker-a", "broker-a/1"), clients=("producer-0", "consumer-0"), workload=workload)
+    45 s), offset 5 was sent at 50 s and the final read found an end of 6. `by_hand`: an operator's, at 20 s."""
+    run: dict[str, Any] = {"workload": {"topic": "orders", "body_bytes": 100}}
+    run["settings"] = {"broker-a": settings or {}}
+    builder = cluster(brokers=("broker-a", "broker-a/1"), clients=("producer-0", "consumer-0"), **run)
     for offset in range(6):
         at_s = 16 + offset if offset < 5 else 50
         builder.at(at_s).event("producer-0", "send", type="ok", msg_key=f"k-{offset}", offset=offset, **AT)
@@ -114,10 +116,8 @@ def answered(
     pull = {"code": code, "address": address_of(broker), "duration_ms": took_ms, "value": said}
     builder.at(30 + took_ms / 1000).event("consumer-0", "pull", type="ok", offset=asked, **pull, **AT)
     builder.made_by(made_by, "broker-a")
-    if settings:
-        builder.at(20).event(
-            "admin", "admin", f="update_config", type="ok", target=broker, value={"settings": settings}
-        )
+    if by_hand:
+        builder.at(20).event("admin", "admin", f="update_config", type="ok", target=broker, value={"settings": by_hand})
     verdict = builder.at(60).event("prober", "read_done", offset=6, **AT).end(70).judged(judge)
     return [(one.what, str(one.more["kind"]).removeprefix("answered a wrong ")) for one in verdict.examples]
 
@@ -140,6 +140,21 @@ def test_a_broker_that_sends_a_consumer_on_to_a_wrong_offset_is_accused(code: in
 def test_a_broker_that_says_that_nothing_matched_at_the_end_of_a_queue_is_accused() -> None:
     kind = "code 20 for 19"
     assert answered(5, 20, 0, 5, 5) == answered(5, 20, 0, 5, 6) == [("broker-a", kind)]
+
+
+@pytest.mark.parametrize(
+    ("settings", "found"),
+    [
+        ({}, 1),
+        ({"maxTransferCountOnMessageInMemory": 2}, 1),
+        ({"maxTransferCountOnMessageInMemory": 1}, 0),
+        ({"maxTransferBytesOnMessageInMemory": 1_000}, 0),
+    ],
+)
+def test_an_answer_has_as_many_messages_as_its_brokers_settings_allow(settings: dict[str, Any], found: int) -> None:
+    handed = {"count": 1, "first": 3, "last": 3, "rising": 1}
+    wrong = answered(3, 0, 0, 5, 4, settings=settings, **handed)
+    assert wrong == [("broker-a", "answered too few messages")] * found
 
 
 def test_a_broker_that_says_a_wrong_end_or_beginning_is_accused_and_a_slave_may_lack_some() -> None:
@@ -197,11 +212,11 @@ def test_a_pull_that_finds_nothing_is_held_for_as_long_as_it_asks(held_ms: float
 
 def test_a_broker_goes_by_the_settings_that_an_operator_gave_it_while_it_ran() -> None:
     short: dict[str, Any] = {"longPollingEnable": "false", "shortPollingTimeMills": 2000}
-    assert answered(5, 19, 0, 5, 5, held_ms=2001.0, settings=short) == []
-    assert answered(5, 19, 0, 5, 5, held_ms=900.0, settings=short) == [("broker-a", "answered a pull too soon")]
+    assert answered(5, 19, 0, 5, 5, held_ms=2001.0, by_hand=short) == []
+    assert answered(5, 19, 0, 5, 5, held_ms=900.0, by_hand=short) == [("broker-a", "answered a pull too soon")]
     one = {"count": 1, "first": 3, "last": 3, "rising": 1}
     for few in ({"maxTransferCountOnMessageInMemory": 1}, {"maxTransferBytesOnMessageInMemory": 700}):
-        assert answered(3, 0, 0, 5, 4, settings=few, **one) == []
+        assert answered(3, 0, 0, 5, 4, by_hand=few, **one) == []
 
 
 def test_an_operator_may_send_a_group_anywhere() -> None:
