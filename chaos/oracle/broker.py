@@ -225,8 +225,9 @@ def misregistered(world: World, broker: str, one: Request, name_server: str, had
         return "registers another heartbeatTimeoutMillis than its own"
     if timers.profile is Profile.V5_X and node.is_ours and "timeout_ms" in one.said and not timeout_ms:
         return "registers without its heartbeatTimeoutMillis"
-    acting = world.setting(broker, "enableSlaveActingMaster") if timers.profile is Profile.V5_X else None
-    if node.is_ours and "acting" in one.said and bool(one.said["acting"]) != bool(acting):
+    span = one.at_ms - timers.R_ms, one.at_ms
+    acting = world.values(broker, "enableSlaveActingMaster", *span) if timers.profile is Profile.V5_X else [False]
+    if node.is_ours and "acting" in one.said and bool(one.said["acting"]) not in map(bool, acting):
         return "registers another enableActingMaster than it has"
     topics = one.said.get("topics")
     if is_slave(broker) or had is None or topics is None:

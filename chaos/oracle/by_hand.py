@@ -69,9 +69,14 @@ class Act(NamedTuple):
         return self.is_done or not self.is_answered
 
     @property
+    def settings(self) -> Mapping[str, Any]:
+        """What an `update_config` asked for, by RocketMQ's names."""
+        return self.value.get("settings") or {}
+
+    @property
     def broker_permission(self) -> int | None:
         """The brokerPermission that an `update_config` asked for; None if it asked for none."""
-        permission = (self.value.get("settings") or {}).get("brokerPermission")
+        permission = self.settings.get("brokerPermission")
         return None if permission is None else int(permission)
 
 

@@ -387,11 +387,26 @@ class Dues:
             for named_slaves, stretches in alone.items()
             if named_slaves <= {*slaves}
             for taken in [
-                [one for slave in sorted(named_slaves) for one in self._unreached(holding.node, topic, slave)]
+                [
+                    one
+                    for slave in sorted(named_slaves)
+                    for one in (*self._unreached(holding.node, topic, slave), *self._groupless(holding.node, slave))
+                ]
             ]
             for one in merged(stretches)
             for free in without(max(one.start_ms + after_ms, holding.start_ms), min(one.end_ms, holding.end_ms), taken)
         ]
+
+    def _groupless(self, consumer: str, slave: str) -> list[Stretch]:
+        """When a slave that makes no groups by itself may not have the consumer's: until it has taken its master's over
+        (`SlaveSynchronize.syncSubscriptionGroupConfig`)."""
+        world, master = self.world, broker_name(slave)
+        if all(world.values(slave, "autoCreateSubscriptionGroup")):
+            return []
+        heard = (row for member in world.members_of(consumer) for row in self._heard.get(member, ()))
+        made_ms = min((row.time_ms for row in heard if row.node == master), default=math.inf)
+        copied = ((max(one.start_ms, made_ms) + SYNCHRONIZED_MS, one.end_ms) for one in offsets_copied(world, master))
+        return [Stretch(-math.inf, min((at_ms for at_ms, end_ms in copied if at_ms <= end_ms), default=math.inf))]
 
     # -- of the whole
 

@@ -394,9 +394,8 @@ class RoutesRead:
     def __init__(self, world: World, life: Life) -> None:
         self._world, self._life, self._timers = world, life, world.timers_of(life.node)
         self._is_5 = self._timers.profile is Profile.V5_X
-        self.shows_acting = self._is_5 and bool(world.setting(life.node, "supportActingMaster"))
-        changes = (act.value.get("settings") or () for act in world.acts if act.node == life.node)
-        self.must_show_acting = self.shows_acting and not any("supportActingMaster" in settings for settings in changes)
+        shows = world.values(life.node, "supportActingMaster") if self._is_5 else [False]
+        self.shows_acting, self.must_show_acting = any(shows), all(shows)
         self._brokers: dict[str, dict[int, str]] = {}
         self._clusters: dict[str, set[str]] = defaultdict(set)
         self._left_a_cluster: set[str] = set()

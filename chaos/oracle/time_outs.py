@@ -34,6 +34,7 @@ A send has 1 + retryTimesWhenSendFailed tries, and sendMsgTimeout for all of the
 as long as that has no time for another try. Upstream: `DefaultMQProducerImpl.sendDefaultImpl`.
 """
 
+import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -128,18 +129,23 @@ def pull_delay(world: World, consumer: str, why: str) -> Wait | None:
     return None if delay_ms is None else Wait(delay_ms, f"{delay_ms:g} ms")
 
 
-def check_period(world: World, broker: str) -> Wait:
-    """How long after one check of held pulls the next begins."""
-    if world.setting(broker, "longPollingEnable"):
-        return Wait(5_000.0, "5 s")
-    return Wait(world.number(broker, "shortPollingTimeMills"), "shortPollingTimeMills")
+def check_periods(world: World, broker: str, from_ms: float = -math.inf, to_ms: float = math.inf) -> list[Wait]:
+    """How long after one check of held pulls the next may begin, by what the broker had in that time; the longest
+    last."""
+    is_long, name = world.values(broker, "longPollingEnable", from_ms, to_ms), "shortPollingTimeMills"
+    found = {Wait(5_000.0, "5 s")} if any(is_long) else set()
+    if not all(is_long):
+        found |= {Wait(short_ms, name) for short_ms in world.numbers(broker, name, from_ms, to_ms)}
+    return sorted(found)
 
 
 def held_ms(world: World, broker: str, asked_ms: float = SUSPEND_MS) -> float:
     """For how long a broker at least holds a pull that finds no message: by its wall clock, which nobody must set."""
     if world.clocks.get(broker):
         return 0.0
-    return asked_ms if world.setting(broker, "longPollingEnable") else check_period(world, broker).ms
+    if all(world.values(broker, "longPollingEnable")):
+        return asked_ms
+    return min(asked_ms, *world.numbers(broker, "shortPollingTimeMills"))
 
 
 def isolation_ms(world: World, producer: str, latency_ms: float, *, failed: bool) -> float:

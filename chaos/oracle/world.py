@@ -256,6 +256,25 @@ class World:
         """The same of a setting that is a number."""
         return float(str(self.setting(node, name)))
 
+    def values(self, node: str, name: str, from_ms: float = -math.inf, to_ms: float = math.inf) -> list[Value]:
+        """What this node may have had in that time for a setting that RocketMQ reads at each use, and that an
+        `update_config` may have changed. A process that is started again may have the first value, or the last."""
+        first, apart_ms, changed_ms = self.setting(node, name), self.timers.clocks_ms, math.inf
+        found = [first]
+        for act in (one for one in self.acts if one.node == node and one.may_be_done and name in one.settings):
+            if act.began_ms - apart_ms <= to_ms:
+                if act.is_done and act.ended_ms + apart_ms <= from_ms:
+                    found.clear()
+                value = act.settings[name]
+                found.append(str(value).lower() == "true" if isinstance(first, bool) else value)
+                changed_ms = min(changed_ms, act.began_ms)
+        again = any(changed_ms < life.start_ms <= to_ms for life in self.lives_of(node))
+        return [*found, first] if again else found
+
+    def numbers(self, node: str, name: str, from_ms: float = -math.inf, to_ms: float = math.inf) -> list[float]:
+        """The same of a setting that is a number."""
+        return [float(str(value)) for value in self.values(node, name, from_ms, to_ms)]
+
     def under_test(self) -> tuple[NodeInfo, ...]:
         """Programs of somebody else that were seen from outside, and those that nothing was seen of."""
         return tuple(node for node in self.nodes if node.is_under_test)
@@ -343,19 +362,35 @@ class World:
     @property
     def _all_alike(self) -> bool:
         """Whether no node has a list, a setting or a beginning of its own."""
-        return not self.run.get("nodes") and not self.run.get("settings") and not self.served
+        by_hand = any(act.f == "update_config" for act in self.acts)
+        return not self.run.get("nodes") and not self.run.get("settings") and not self.served and not by_hand
 
     def permits(self, broker: str, client: str) -> bool:
-        """Whether the broker lets a producer write, or a consumer read, by its permission (brokerPermission), and makes
-        the consumer's group (autoCreateSubscriptionGroup), which nothing else here makes."""
+        """Whether the broker lets a producer write, or a consumer read, by its permission (brokerPermission), and has
+        the consumer's group; or its master has, from which slaves take groups."""
+        return self._names(broker, client) and self._has_group(broker_name(broker), client)
+
+    def _names(self, broker: str, client: str) -> bool:
         said = (self.run.get("settings") or {}).get(broker) or {}
-        kind = self.kind_of(client)
-        if kind == "consumer" and said.get("autoCreateSubscriptionGroup") is False:
-            return False
         if "brokerPermission" not in said:
             return True
-        needed = {"producer": 2, "consumer": 4}.get(kind, 0)
+        needed = {"producer": 2, "consumer": 4}.get(self.kind_of(client), 0)
         return int(str(self.setting(broker, "brokerPermission"))) & needed == needed
+
+    @once
+    def _has_group(self, master: str, client: str) -> bool:
+        """Whether it makes the consumer's group at a heartbeat (autoCreateSubscriptionGroup), which nothing else here
+        makes; a group that was there from the start stays when somebody forbids that by hand."""
+        name = "autoCreateSubscriptionGroup"
+        if self.kind_of(client) != "consumer" or self.kind_of(master) != "broker" or all(self.values(master, name)):
+            return True
+        forbidden_ms = min(
+            (act.began_ms for act in self.acts if act.node == master and name in act.settings), default=0.0
+        )
+        from_the_start = (
+            -math.inf in map(self.joined_ms, self.members_of(client)) and self.joined_ms(master) == -math.inf
+        )
+        return bool(self.setting(master, name)) and from_the_start and 0.0 < self.timeline_ms < forbidden_ms
 
     def topic_of(self, client: str) -> str:
         """The topic that this client sends to, or reads."""
@@ -399,8 +434,10 @@ class World:
             return -math.inf
         return min((life.start_ms for life in self.lives_of(node)), default=math.inf)
 
-    def views_of(self, *clients: str) -> set[frozenset[str]]:
-        """The sets of brokers that the NameServers on these clients' lists may name to them; one where all agree."""
+    def views_of(self, *clients: str, refuse_groups: bool = True) -> set[frozenset[str]]:
+        """The sets of brokers that the NameServers on these clients' lists may name to them; one where all agree.
+        `refuse_groups`: without those that have no group of theirs."""
+        permits = self.permits if refuse_groups else self._names
         if self._all_alike:
             return {frozenset(one.name for one in self.of_kind("broker"))} if clients else set()
         found = set()
@@ -409,7 +446,7 @@ class World:
                 named = [
                     one.name
                     for one in self.of_kind("broker")
-                    if server in self.listed(one.name) and self.permits(one.name, client)
+                    if server in self.listed(one.name) and permits(one.name, client)
                 ]
                 found.add(frozenset(named))
                 if self.served and not self.asks_for_list(client):  # brokers may fetch lists that it knows nothing of
@@ -422,7 +459,7 @@ class World:
     @property
     def views_differ(self) -> bool:
         """Whether consumers may see different brokers, so that each shares out the queues of its own view."""
-        return len(self.views_of(*(one.name for one in self.of_kind("consumer")))) > 1
+        return len(self.views_of(*(one.name for one in self.of_kind("consumer")), refuse_groups=False)) > 1
 
     @property
     def unclear(self) -> str:

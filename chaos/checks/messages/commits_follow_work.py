@@ -9,6 +9,7 @@ that got them.
     nothing committed since 5 was received, by a persistAllConsumerOffset or before the queue goes: uncommitted.py
     committed at a slave though the route has the master: at_slaves.py
     given up, and committed all the same, later than at once: nothing that befell others explains it
+    answered 45 though the topic was deleted since: its offsets go with it (5.x)
     told 41 with code 21, and given up at 60: DefaultMQPushConsumerImpl goes on just there
 
 A message counts as worked off when its listener is done with it (`receive`). A group's commits are judged against what
@@ -38,10 +39,13 @@ _RULES = {
     "moved": ("queues went on elsewhere than code 21 said", "wrong offsets after code 21"),
     "misplaced": ("commits were at a slave", "commits at a slave"),
     "forgotten": ("offsets were not kept", "offsets not kept"),
+    "deleted": ("offsets outlived their topic", "offsets of deleted topics answered"),
     "given_up": ("commits were for queues given up", "commits for queues given up"),
     "at_brokers": ("of broadcasting consumers at a broker", "commits of broadcast groups at a broker"),
 }
 """What broke each rule, as the verdict's reason and the terminal's line say it."""
+_OF_ONE_ANSWER = ("moved", "deleted")
+"""What follows from one answer, whatever else was done by hand."""
 
 
 @check(
@@ -64,9 +68,9 @@ def judge(history: Gathering, world: World) -> Verdict:
     own = [*_begun(history.control, world), *misplaced(facts.at_slaves, rules.dues, history.control)]
     found = [*facts.findings, *own]
     unclear = world.mixed_up_by_hand
-    if unclear and counts["moved"]:  # it follows from one answer, whatever was done by hand
-        unclear, counts, own = "", Counter(commits=counts["commits"], moved=counts["moved"]), []
-        found = [one for one in found if one.more["rule"] == "moved"]
+    if unclear and any(counts[rule] for rule in _OF_ONE_ANSWER):
+        counts, own = Counter({rule: counts[rule] for rule in ("commits", *_OF_ONE_ANSWER)}), []
+        unclear, found = "", [one for one in found if one.more["rule"] in _OF_ONE_ANSWER]
     wrong, unsure = [one for one in found if one.wrong], counts["unsure"] + sum(not one.wrong for one in own)
     first = sorted(wrong or found, key=lambda one: (one.more["rule"] != "forgotten", one.from_ms, one.object))
     at_brokers = [_at_brokers(client, commits, world) for client, commits in sorted(facts.at_brokers.items())]

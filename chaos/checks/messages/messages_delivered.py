@@ -195,6 +195,9 @@ def _undecided(world: World) -> str:
     """What waits at the run's end is not delivered: which settle time decides whether it should have been."""
     if any(fault.end_ms >= world.end_ms for fault in harmful(world)):
         return "and a fault had not ended: a run that ends it, and goes on, decides them"
+    brokers, clients = world.of_kind("broker"), [one.name for one in world.of_kind("consumer")]
+    if refuses := [one.name for one in brokers if not all(world.permits(one.name, client) for client in clients)]:
+        return f"and settings let {' and '.join(refuses)} refuse consumers"
     needed_s = math.ceil((aftermath_ms(world) + PROMPT_MS) / 1000) + 1
     return f"and were not due yet: `settle_s: {needed_s}` decides them"
 

@@ -269,8 +269,8 @@ def _has_room(pulls: pa.Table, world: World) -> Floats:
     asked = pc.fill_null(pulls["address"], "")
     room = dict.fromkeys(asked.unique().to_pylist(), 0.0)
     for node in world.ours("broker", "slave") if are_ours else ():
-        in_bytes = world.number(node.name, "maxTransferBytesOnMessageInMemory") // (body_bytes + _AROUND_BYTES)
-        most = min(world.number(node.name, "maxTransferCountOnMessageInMemory"), in_bytes)
+        in_bytes = min(world.numbers(node.name, "maxTransferBytesOnMessageInMemory")) // (body_bytes + _AROUND_BYTES)
+        most = min(*world.numbers(node.name, "maxTransferCountOnMessageInMemory"), in_bytes)
         room |= dict.fromkeys(node.addresses, most)
     return _of_each(asked, room)
 

@@ -10,9 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
+from ....remoting.node.profile import Profile
 from ...arrow import Floats, np, pa
+from ...oracle.recorded import Life
 from ...oracle.roles import elects
 from ...oracle.slaves import keeps_own_offsets, offsets_vary
+from ...oracle.time_outs import OFFSET_CALL_MS
 from ...topology import is_slave
 from ...verdict import Finding
 from ..findings import Rule, finding
@@ -47,17 +50,29 @@ class OffsetsKept(Commits):
         return chain(self._replaced(), *(each() for each in of_kind))
 
     def _unkept(
-        self, kind: str, place: Place, offset: int, before: int, at_ms: float, told_ms: float, slave: str = ""
+        self,
+        kind: str,
+        place: Place,
+        offset: int,
+        before: int,
+        at_ms: float,
+        told_ms: float,
+        slave: str = "",
+        *,
+        emptied: bool = False,
     ) -> Iterator[Unkept]:
         """Of an offset that was told then, and `before`, which was there later, or answered; of this slave of the
-        broker name. Nothing where an operator, a deletion or a copy of another broker explains it."""
+        broker name. Nothing where an operator, a deletion or a copy of another broker explains it. `emptied`: after
+        a deletion of the topic, which left none."""
         rules, (topic, broker, _, group) = self.rules, place
         varies = not slave and offsets_vary(self.world, broker, at_ms)
-        if place[:2] in rules.deleted or varies or rules.was_reset(place.queue, group, told_ms, at_ms):
+        is_deleted = place[:2] in rules.deleted and not emptied
+        if is_deleted or varies or rules.was_reset(place.queue, group, told_ms, at_ms):
             return
         holder, is_answer, of_pull = rules.holder(place.queue, group, at_ms) or group, kind == _ANSWERED, kind == _TAKES
         because = f"{offset} was {'to be ' if of_pull else ''}stored, {before} was there later"
         because = f"{before}, {offset} was committed" if is_answer else because
+        because += " since the topic was deleted" * emptied
         span = (at_ms if is_answer else told_ms), at_ms
         yield (
             place,
@@ -70,7 +85,7 @@ class OffsetsKept(Commits):
                 wrong=1,
                 times={"committed": told_ms},
                 more={
-                    **place.told("forgotten", offset),
+                    **place.told("deleted" if emptied else "forgotten", offset),
                     "answered" if is_answer else "before": before,
                     "because": because,
                 },
@@ -110,10 +125,27 @@ class OffsetsKept(Commits):
             told = [one for one in self.of_place.get(place, ()) if (one["node"], one["incarnation"]) == life.process]
             # What the taker itself commits a moment later follows from the answer.
             told = [o for o in told if o["time_ms"] <= (row.time_ms if committer(o) == row.node else by_ms)]
-            if told and answered > max(max(one["offset"], one["value"].get("before") or 0) for one in told):
+            if not told:  # the commits are in another part
+                continue
+            if (since_ms := self._emptied_ms(place, life, row.time_ms)) is not None:
+                offset = max((one["offset"] for one in told if one["time_ms"] >= since_ms), default=0)
+                if answered > offset:
+                    yield from self._unkept(_ANSWERED, place, offset, answered, row.time_ms, since_ms, emptied=True)
+            elif answered > max(max(one["offset"], one["value"].get("before") or 0) for one in told):
                 last = max(told, key=lambda one: (one["offset"], -one["time_ms"]))
                 told_ms = min(last["time_ms"], row.time_ms)
                 yield from self._unkept(_ANSWERED, place, last["offset"], answered, row.time_ms, told_ms)
+
+    def _emptied_ms(self, place: Place, life: Life, at_ms: float) -> float | None:
+        """When an operator last deleted the topic at this process, and with the topic all its offsets, before this was
+        asked. 5.x: `AdminBrokerProcessor.deleteTopicInBroker`, cleanOffsetByTopic; 4.9 keeps them."""
+        asked_ms = at_ms - OFFSET_CALL_MS - self.world.timers.clocks_ms
+        acts, is_5 = self.world.acts, self.world.timers_of(life.node).profile is Profile.V5_X
+        if not is_5 or any(act.f in ("register", "switch") for act in acts):  # after these, another may have answered
+            return None
+        done = (act for act in acts if act.f == "delete_topic" and act.is_done and act.topic == place.topic)
+        here = (act for act in done if act.node == life.node and act.ended_ms <= asked_ms)
+        return max((act.began_ms for act in here if act.began_ms >= life.start_ms), default=None)
 
     def _not_by_pulls(self) -> Iterator[Unkept]:
         """Offsets that a master did not take from a pull, by what it had at the consumer's next commit. A pull commits

@@ -95,7 +95,9 @@ class _Judged:
             return f"code {answer.code}", due
         if answer.route is not None and not answer.is_readable:
             return "unreadable", due
-        if "order" in (answer.route or {}) and not self._world.setting(answer.name_server, "orderMessageEnable"):
+        if "order" in (answer.route or {}) and not any(
+            self._world.values(answer.name_server, "orderMessageEnable", *span)
+        ):
             return "order configuration", due
         if values is None:
             return self._not_registered(answer)

@@ -145,7 +145,7 @@ class BrokerTasks(Tasks):
     def _after_time_outs(self, server: str, every: Sequence[Row]) -> Iterator[Done]:
         """Of each channel that was open when a call began that timed out: each read since. What was under way as the
         channel closed is still read, so only more reads than that are wrong."""
-        closes = self.world.setting(self.life.node, "clientCloseSocketIfTimeout")
+        closes = all(self.world.values(self.life.node, "clientCloseSocketIfTimeout"))
         waits = [run for run in self.rows("timed_out") if self.world.owners.get(run.row.address) == server]
         begun, near_ms = self._begun(server), self.near_ms
         for read in grouped((row.op_id, row.time_ms) for row in every).values() if closes else ():

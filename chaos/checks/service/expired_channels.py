@@ -52,7 +52,7 @@ class ExpiredChannels(Process):
         """Ends of channels of clients; wrong where this process ended one within the time that it may be idle, though
         nothing was done meanwhile to either, and to the link."""
         node, used = self.life.node, self._used()
-        idle_ms = 1000.0 * self.world.number(node, "serverChannelMaxIdleTimeSeconds")
+        idle_ms = 1000.0 * min(self.world.numbers(node, "serverChannelMaxIdleTimeSeconds"))
         idle_ms = min(idle_ms, CLIENT_EXPIRED_MS) if self.kind == "broker" else idle_ms
         for (client, _), channels in by_process(self.control, "channel").items():
             last_ms: float | None = None

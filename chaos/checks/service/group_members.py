@@ -108,7 +108,8 @@ class Members(Process):
         """The changes at brokers that tell their groups, while the broker had a channel to this process; its own
         heartbeats on a new channel, too: a group's newest member is told like the others."""
         for row in changes_of(self.control, frozenset(self.world.members_of(self.life.node))):
-            tells = self.world.setting(row.node, "notifyConsumerIdsChangedEnable")
+            span = self._made_ms(row) - self.near_ms, row.time_ms
+            tells = all(self.world.values(row.node, "notifyConsumerIdsChangedEnable", *span))
             is_own = node_of_client(row) == self.life.node
             if is_own and not (row.event == "client_heartbeat" and self.rows("members_changed")):
                 continue

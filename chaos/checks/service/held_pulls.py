@@ -13,9 +13,10 @@ Upstream: `PullRequestHoldService`, `ClientHousekeepingService`.
 from collections.abc import Iterator
 
 from ...oracle.broker import CLIENT_SCAN_MS, HOLD_CHECK
+from ...oracle.link import MOMENT_MS
 from ...oracle.roles import elects
 from ...oracle.slaves import may_not_copy
-from ...oracle.time_outs import CLIENT_EXPIRED_MS, check_period
+from ...oracle.time_outs import CLIENT_EXPIRED_MS, check_periods
 from ...oracle.timers import Act
 from ...topology import broker_name, is_slave
 from ...verdict import Finding
@@ -42,18 +43,18 @@ class HeldPulls(Process):
 
     def _checks(self) -> Iterator[Act]:
         """From the end of each check of held pulls until the next began; and the one that never came."""
-        wait = check_period(self.world, self.life.node)
         ended_ms = self.start_ms
         for run in self.runs_of(HOLD_CHECK):
-            yield self.wait(ended_ms, run.began_ms, wait.ms, wait.symbol)
+            waits = check_periods(self.world, self.life.node, ended_ms - MOMENT_MS, run.began_ms)
+            if len(waits) == 1:
+                yield self.wait(ended_ms, run.began_ms, *waits[0])
             ended_ms = run.ended_ms
-        yield from self.never(ended_ms, wait.ms, wait.symbol)
+        yield from self.never(ended_ms, *check_periods(self.world, self.life.node, ended_ms - MOMENT_MS)[-1])
 
     def _holds(self) -> Iterator[Act]:
         """How long after its own time each held pull without a message was answered."""
-        wait = check_period(self.world, self.life.node)
         for since_ms, run in self._with_start():
-            about = run.value
+            about, wait = run.value, check_periods(self.world, self.life.node, since_ms - MOMENT_MS, run.ended_ms)[-1]
             if about.get("timed_out"):
                 for past_ms in {about["shortest_ms"], about["longest_ms"]}:
                     due_ms = run.ended_ms - past_ms
@@ -69,7 +70,7 @@ class HeldPulls(Process):
 
     def _copied(self) -> Iterator[Act]:
         """The same at a slave, while it copied for certain, so that the message came within a moment."""
-        master, wait = broker_name(self.life.node), check_period(self.world, self.life.node)
+        master = broker_name(self.life.node)
         if elects(self.world, master) or self.world.clocks.get(master) or self.world.clocks.get(self.life.node):
             return
         away = may_not_copy(self.world, master, self.life.node)
@@ -77,6 +78,7 @@ class HeldPulls(Process):
             slowest_ms = run.value.get("slowest_ms")
             if slowest_ms is None or self.held(since_ms, run.ended_ms):
                 continue
+            wait = check_periods(self.world, self.life.node, since_ms - MOMENT_MS, run.ended_ms)[-1]
             stored_ms = run.ended_ms - wait.ms - slowest_ms
             if not any(start_ms <= run.ended_ms and stored_ms <= end_ms for start_ms, end_ms in away):
                 within_ms = wait.ms + self.timers.clocks_ms

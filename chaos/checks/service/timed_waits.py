@@ -22,7 +22,7 @@ from ...oracle.time_outs import (
     PULL_CALL_MS,
     SEND,
     Wait,
-    check_period,
+    check_periods,
     look_up,
     pull_delay,
     time_out,
@@ -84,7 +84,8 @@ class Waits(Process):
                 continue
             lag_ms = self.control.lateness.largest(self.world, (self.life.node, broker), run.began_ms, run.ended_ms)
             is_kept = self.held(run.began_ms, run.ended_ms) or self.troubles.between(broker, run.began_ms, run.ended_ms)
-            is_late = lag_ms is None or may_time_out(self.timers, lag_ms, check_period(self.world, broker).ms)
+            wait = check_periods(self.world, broker, run.began_ms, run.ended_ms)[-1]
+            is_late = lag_ms is None or may_time_out(self.timers, lag_ms, wait.ms)
             yield broker, Done(run.ended_ms, is_kept or is_late)
 
     def _channels(self, f: str) -> Mapping[str, list[float]]:

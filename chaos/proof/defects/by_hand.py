@@ -184,3 +184,9 @@ def broker_changes_no_topic(broker: Broker) -> None:
     @around(topics, "put")
     def put_new(put: Any, topic: TopicConfig, *, now_ms: int) -> bool:
         return topic.topic_name not in topics and put(topic, now_ms=now_ms)
+
+
+@planted(BROKER_A, "topic-made-again", caught_by="commits_follow_work")
+def broker_keeps_offsets_of_a_deleted_topic(broker: Broker) -> None:
+    """a broker of 5.x keeps the offsets that groups committed of a topic that is deleted"""
+    replace_part(broker.services.offsets, "forget_topic", does_nothing)

@@ -378,6 +378,19 @@ def slave_copies_topics_once(broker: Broker) -> None:
             topics(body)
 
 
+@planted(SLAVE_OF_A, "slave-takes-groups", caught_by="living_are_used")
+@may_find("commits_follow_work messages_delivered")
+def slave_copies_its_groups_once(broker: Broker) -> None:
+    """a slave copies the consumer groups of its master only once, and refuses groups that are created later"""
+    copied: list[bytes] = []
+
+    @around(broker._synchronize, "_groups")
+    def once(groups: Any, body: bytes) -> None:
+        copied.append(body)
+        if len(copied) == 1:
+            groups(body)
+
+
 @planted(NS_0, _READS, caught_by="one_master")
 @may_find("commits_follow_work duplicates living_are_used messages_delivered recovery_time")
 def name_server_tells_no_master(server: NameServer) -> None:

@@ -160,3 +160,39 @@ def test_a_queue_does_not_tell_its_broker_where_a_broker_has_anothers_address(ad
     act(builder, 60, "register", broker_name="broker-a", address=address, value={"topics": None})
     builder.end(200)
     assert bool(World.of_rows(builder.rows).mixed_up_by_hand) is is_mixed_up
+
+
+@pytest.mark.parametrize(
+    ("how", "restarted", "from_s", "to_s", "values"),
+    [
+        ("ok", False, 0, 50, [True]),
+        ("ok", False, 50, 70, [True, False]),
+        ("ok", False, 70, 200, [False]),
+        ("info", False, 150, 200, [True, False]),
+        ("fail", False, 70, 200, [True]),
+        ("ok", True, 150, 200, [False, True]),
+    ],
+)
+def test_a_setting_is_what_an_operator_made_it(
+    how: str, restarted: bool, from_s: float, to_s: float, values: list[bool]
+) -> None:
+    builder, settings = story(), {"longPollingEnable": False}
+    act(builder, 60, "update_config", how, target="broker-a", value={"settings": settings})
+    if restarted:
+        builder.at(100).fault("f1", "kill", "sigkill", "broker-a", until_s=110).restarted("broker-a")
+    world = World.of_rows(builder.end(200).rows)
+    assert world.values("broker-a", "longPollingEnable", from_s * 1000, to_s * 1000) == values
+    assert world.values("broker-b", "longPollingEnable", from_s * 1000, to_s * 1000) == [True]
+
+
+@pytest.mark.parametrize(("changed_s", "joins_s", "has"), [(60, None, True), (60, 80, False), (20, None, False)])
+def test_a_group_that_was_there_stays_when_an_operator_lets_a_broker_make_no_more(
+    changed_s: float, joins_s: float | None, has: bool
+) -> None:
+    nodes = {} if joins_s is None else {"consumer-0": {"joins_at_s": joins_s}}
+    builder = story(nodes=nodes).at(30).event("runner", "phase", phase="steady").at(joins_s or 0).node("consumer-0")
+    settings = {"autoCreateSubscriptionGroup": "false"}
+    act(builder, changed_s, "update_config", target="broker-a", value={"settings": settings})
+    world = World.of_rows(builder.end(200).rows)
+    assert (world.permits("broker-a", "consumer-0"), world.permits("broker-b", "consumer-0")) == (has, True)
+    assert not world.views_differ

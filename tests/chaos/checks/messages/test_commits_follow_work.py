@@ -391,6 +391,23 @@ def test_a_broker_that_answers_an_offset_that_nobody_committed_is_guilty(answere
 
 
 @pytest.mark.parametrize(
+    ("profile", "answered", "again", "found"),
+    [("5.x", 5, False, True), ("5.x", 0, False, False), ("5.x", 5, True, False), ("4.9", 5, False, False)],
+)
+def test_an_offset_goes_with_its_deleted_topic(profile: str, answered: int, again: bool, found: bool) -> None:
+    told = taken(cluster(clients=CLIENTS, profile=profile, workload={"queues": 4}).at(10))
+    builder = committed(worked(told, 5), 110, 5, -1)
+    about = {"target": "broker-a", "topic": AT["topic"], "fault_id": "delete_topic-1", "duration_ms": 5.0}
+    dropped(builder.at(115)).at(120).event("admin", "admin", f="delete_topic", type="ok", **about)
+    builder.event("broker-a", "topic", topic=AT["topic"], value=None)
+    if again:
+        committed(builder, 130, 5, -1)
+    judged = verdict(taken(builder.at(150), answered, "consumer-1", "take-1", value={"answered": answered}), end_s=165)
+    wrong = [one.who for one in judged.examples if one.more["kind"] == "answered a higher offset"]
+    assert wrong == ["broker-a"] * found
+
+
+@pytest.mark.parametrize(
     ("at_s", "channel", "faulty", "found"),
     [
         (150.001, "c-0", False, ["committed after unregistering"]),

@@ -1,5 +1,9 @@
 """What a slave has copied for certain it must hand over while its master is gone: by hand-written histories."""
 
+from typing import Any
+
+import pytest
+
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, cluster
 from tests.chaos.checks.messages.test_messages_delivered import CLIENTS, KILL, kinds, received, sent, taken, verdict
@@ -7,13 +11,19 @@ from tests.chaos.checks.messages.test_messages_delivered import CLIENTS, KILL, k
 ALONE, BOTH = ("broker-a/1", "broker-b"), ("broker-a", "broker-a/1", "broker-b")
 
 
-def story() -> HistoryBuilder:
-    return taken(cluster(brokers=BOTH, clients=CLIENTS, workload={"queues": 4}).at(10).learns("consumer-0", *BOTH))
+def story(**run: Any) -> HistoryBuilder:
+    builder = cluster(brokers=BOTH, clients=CLIENTS, workload={"queues": 4}, **run)
+    return taken(builder.at(10).learns("consumer-0", *BOTH))
 
 
-def told(acked_s: float, received_s: float, *, cut_s: float | None = None) -> Verdict:
-    """The master is killed at 200 s, while its message waits, and back at 500 s; its consumer knows that at 230 s."""
-    builder, pause = story(), ("f2", "pause", "sigstop", "consumer-0")
+def told(acked_s: float, received_s: float, *, cut_s: float | None = None, heard_s: float | None = None) -> Verdict:
+    """The master is killed at 200 s, while its message waits, and back at 500 s; its consumer knows that at 230 s.
+    `heard_s`: the slave makes no groups by itself, and then the master heard of the consumer's group."""
+    alone = {} if heard_s is None else {"settings": {"broker-a/1": {"autoCreateSubscriptionGroup": False}}}
+    builder, pause = story(**alone), ("f2", "pause", "sigstop", "consumer-0")
+    if heard_s is not None:
+        builder.at(heard_s).hears("broker-a", "consumer-0")
+        builder.at(245).hears("broker-a/1", "consumer-0")
     if cut_s is not None:
         builder.at(cut_s).fault("f3", "black_hole", "timeout", "broker-a/1", "broker-a", until_s=cut_s + 5)
     builder.at(160).fault(*pause)
@@ -26,6 +36,11 @@ def test_a_message_that_the_slave_had_the_time_to_copy_comes_while_the_master_is
     assert told(180, 290).verdict is Validity.VALID
     late = told(180, 530)
     assert (late.verdict, kinds(late), late.examples[0].more["rule"]) == (Validity.INVALID, ["late"], "copied")
+
+
+@pytest.mark.parametrize(("heard_s", "verdict"), [(150, Validity.INVALID), (190, Validity.VALID)])
+def test_a_slave_that_makes_no_groups_has_those_that_its_master_had_for_long(heard_s: float, verdict: Validity) -> None:
+    assert told(180, 530, heard_s=heard_s).verdict is verdict
 
 
 def test_the_masters_last_seconds_and_what_came_while_the_slave_was_cut_off_wait_for_the_master() -> None:

@@ -478,3 +478,11 @@ def test_all_kinds_together_are_each_counted(broadcasting: bool) -> None:
     plain = builder.judged(judge)
     times = 2 if broadcasting else 1
     assert [plain.measured[name] for name in ("not_received", "late", "changed")] == [2 * times, 2 * times, times]
+
+
+def test_what_a_broker_may_refuse_is_undecided_by_its_settings() -> None:
+    settings = {"broker-a": {"autoCreateSubscriptionGroup": False}}
+    told = taken(cluster(clients=CLIENTS, settings=settings, workload={"queues": 4}).at(10))
+    found = verdict(sent(received(sent(told, 100), 100), 110, 1))
+    assert found.verdict is Validity.UNKNOWN
+    assert found.why.endswith("settings let broker-a refuse consumers")

@@ -100,10 +100,11 @@ def answered(
     held_ms: float = 15_001.0,
     made_by: str = "ours",
     settings: dict[str, Any] | None = None,
+    by_hand: dict[str, Any] | None = None,
     **handed: int,
 ) -> list[tuple[Any, ...]]:
     """Who is wrong about what, where offsets 0 to 4 were acknowledged by 20 s, the pull took from 30 to 31 s (held: to
-    45 s), offset 5 was sent at 50 s and the final read found an end of 6."""
+    45 s), offset 5 was sent at 50 s and the final read found an end of 6. `by_hand`: an operator's, at 20 s."""
     run: dict[str, Any] = {"workload": {"topic": "orders", "body_bytes": 100}}
     run["settings"] = {"broker-a": settings or {}}
     builder = cluster(brokers=("broker-a", "broker-a/1"), clients=("producer-0", "consumer-0"), **run)
@@ -115,6 +116,8 @@ def answered(
     pull = {"code": code, "address": address_of(broker), "duration_ms": took_ms, "value": said}
     builder.at(30 + took_ms / 1000).event("consumer-0", "pull", type="ok", offset=asked, **pull, **AT)
     builder.made_by(made_by, "broker-a")
+    if by_hand:
+        builder.at(20).event("admin", "admin", f="update_config", type="ok", target=broker, value={"settings": by_hand})
     verdict = builder.at(60).event("prober", "read_done", offset=6, **AT).end(70).judged(judge)
     return [(one.what, str(one.more["kind"]).removeprefix("answered a wrong ")) for one in verdict.examples]
 
@@ -205,6 +208,15 @@ def test_apaches_broker_may_hand_over_what_came_after_it_had_read_the_end(last: 
 @pytest.mark.parametrize(("held_ms", "kind"), [(15_001.0, ""), (14_900.0, "answered a pull too soon")])
 def test_a_pull_that_finds_nothing_is_held_for_as_long_as_it_asks(held_ms: float, kind: str) -> None:
     assert answered(5, 19, 0, 5, 5, held_ms=held_ms) == ([("broker-a", kind)] if kind else [])
+
+
+def test_a_broker_goes_by_the_settings_that_an_operator_gave_it_while_it_ran() -> None:
+    short: dict[str, Any] = {"longPollingEnable": "false", "shortPollingTimeMills": 2000}
+    assert answered(5, 19, 0, 5, 5, held_ms=2001.0, by_hand=short) == []
+    assert answered(5, 19, 0, 5, 5, held_ms=900.0, by_hand=short) == [("broker-a", "answered a pull too soon")]
+    one = {"count": 1, "first": 3, "last": 3, "rising": 1}
+    for few in ({"maxTransferCountOnMessageInMemory": 1}, {"maxTransferBytesOnMessageInMemory": 700}):
+        assert answered(3, 0, 0, 5, 4, by_hand=few, **one) == []
 
 
 def test_an_operator_may_send_a_group_anywhere() -> None:
