@@ -263,7 +263,7 @@ def _finding(one: _Fate, world: World) -> Finding:
     more = {
         "msg_key": message.msg_key,
         "queue_id": message.queue_id,
-        "offset": message.offset,
+        "offset": None if message.offset == LAST else message.offset,
         "producer": message.producer,
         "group": message.group,
         "rule": due.rule if due else "",
