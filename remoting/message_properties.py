@@ -111,3 +111,8 @@ def message_digest(body: bytes, properties: Mapping[str, str]) -> int:
     """
     own = [item for item in properties.items() if item[0] in _OF_THE_USER or item[0] not in _RESERVED_NAMES]
     return zlib.crc32(repr(sorted(own)).encode("utf-8", "surrogatepass"), zlib.crc32(body))
+
+
+def is_of_share(keys: str | None, share: float) -> bool:
+    """Return whether a message with these keys is one of this share (0 to 1) of all messages, by the keys' CRC-32."""
+    return zlib.crc32((keys or "").encode()) < share * 2**32

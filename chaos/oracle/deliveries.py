@@ -30,7 +30,6 @@ members may differ. With broadcasting every consumer is a group of its own.
 """
 
 import math
-import zlib
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -91,11 +90,6 @@ class Due(NamedTuple):
     rule: str
     consumer: str = ""
     """Who held its queue; "": the whole group is asked."""
-
-
-def fails_first(msg_key: str | None, share: float) -> bool:
-    """Whether the listener of a consumer of ours fails this message at the first receipt (`workload.failing_share`)."""
-    return zlib.crc32((msg_key or "").encode()) < share * 2**32
 
 
 def askers(world: World) -> list[Asker]:

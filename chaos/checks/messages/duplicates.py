@@ -34,11 +34,12 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
+from ....remoting.message_properties import is_of_share
 from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
 from ...arrow import np, pa, pc
 from ...faults.fault import Loss
 from ...oracle.commits import Redelivery, commit_ms, flush_ms
-from ...oracle.deliveries import delivered, fails_first
+from ...oracle.deliveries import delivered
 from ...oracle.intervals import grouped
 from ...oracle.recorded import Fault
 from ...oracle.slaves import slaves_of
@@ -217,7 +218,7 @@ def _returned(part: Part, world: World, allowed: Tolerance) -> Repeats:
     findings = []
     for row in rows_in(rows):
         is_again = row["topic"].startswith(RETRY_GROUP_TOPIC_PREFIX)
-        if row["attempt"] != 1 or not fails_first(row["msg_key"], share):
+        if row["attempt"] != 1 or not is_of_share(row["msg_key"], share):
             findings.append(_finding(SENT_BACK, row, row["time_ms"], world, allowed, client=row["node"]))
         elif is_again:
             findings.append(_finding(UNCOUNTED, row, row["time_ms"], world, allowed))

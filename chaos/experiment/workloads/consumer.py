@@ -8,10 +8,10 @@ from ....clients.consumer.config import ConsumerConfig
 from ....clients.consumer.consumer import DefaultMQPushConsumer
 from ....remoting.errors import TransportError
 from ....remoting.message import StoredMessage
+from ....remoting.message_properties import is_of_share
 from ....remoting.node.network import Address
 from ....remoting.node.node import Node, NodeContext
 from ....remoting.node.tasks import cancel_all
-from ...oracle.deliveries import fails_first
 
 START_AGAIN_S = 1.0
 
@@ -26,7 +26,7 @@ class ConsumerNode(Node):
         self.client = DefaultMQPushConsumer(context, config, self._consume)
 
     def _consume(self, messages: Sequence[StoredMessage]) -> bool:
-        return not any(one.reconsume_times == 0 and fails_first(one.keys, self._failing_share) for one in messages)
+        return not any(one.reconsume_times == 0 and is_of_share(one.keys, self._failing_share) for one in messages)
 
     @property
     def instance(self) -> MQClientInstance:
