@@ -29,6 +29,7 @@ PATIENT_MS = 2_500.0
 SKEW_MS = 1_000.0
 """A client's old connection may be seen to close this long after it made a new one."""
 POOL = 3
+"""So many connections of a process to one NameServer are a pool, or as many clients."""
 HELD_MAX = 100
 """While more connects are kept back, none waits for its thread: all that wait are looked at after each observation."""
 DIAL_SKEW_MS = 50.0

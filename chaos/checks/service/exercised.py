@@ -7,7 +7,8 @@ INVALID: a fault without effect is no fault of the cluster's.
 |-------------------------|------------------------------------------------------------------------------------------|
 | kill, stop of a node    | its next process started; a NameServer dropped it; a call or connection to it failed     |
 | pause of a node         | it measured no timers all the while; or as above                                         |
-| black_hole, cut, reset  | the dialler's call or connection over the link failed; the NameServer dropped the broker |
+| black_hole, cut, reset  | the dialler's call or connection over the link failed; the NameServer dropped the        |
+|                         | broker; a list from the address server did not come within 3 s                           |
 | latency                 | a call over the link took at least as long as one direction was delayed                  |
 | bandwidth               | none is asked for: no row tells a narrow link from a busy peer                           |
 
@@ -22,6 +23,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from ....remoting.top_addressing import TASK as FETCH
+from ....remoting.top_addressing import TIMEOUT_S
 from ...arrow import np, pc
 from ...faults.acts_by_hand import BY_HAND
 from ...faults.clock_changes import CLOCK_ACTIONS
@@ -31,7 +34,7 @@ from ...oracle.intervals import grouped
 from ...oracle.link import RESUME_GRACE_MS
 from ...oracle.recorded import Fault
 from ...oracle.world import World
-from ...topology import ADMIN, broker_name
+from ...topology import ADDRESS_SERVER, ADMIN, broker_name
 from ...verdict import Finding, Verdict
 from ..check import Group, Needs, Section, Table, check
 from ..findings import Rule, finding, verdict_by_counts
@@ -265,6 +268,12 @@ def _effects(control: Control, calls: Mapping[str, Mapping[str, int]], world: Wo
         met = [act for act in world.acts if act.node == fault.target and fault.source == ADMIN and not act.is_done]
         if late := sum(fault.overlaps(act.began_ms, act.ended_ms) for act in met if fault.injected):
             found[fault.fault_id]["failed"] += late
+    unfetched = [fault for fault in world.faults if fault.target == ADDRESS_SERVER and fault.injected]
+    for row in control.rows("scheduled_task") if unfetched else ():
+        if row.f == FETCH and (row.duration_ms or 0.0) >= 1000 * TIMEOUT_S:
+            for fault in unfetched:
+                if fault.source == row.node and fault.overlaps(row.began_ms, row.time_ms):
+                    found[fault.fault_id]["failed"] += 1
     for fault_id in _silent(control.lateness, world):
         found[fault_id]["silent"] += 1
     return {fault_id: dict(kinds) for fault_id, kinds in found.items()}

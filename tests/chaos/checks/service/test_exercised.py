@@ -55,6 +55,18 @@ def test_a_fault_without_effect_is_unknown_and_never_invalid() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("who", "took_ms", "expected"),
+    [("producer-0", 3_000, Validity.VALID), ("producer-0", 20, Validity.UNKNOWN), ("ns-0", 3_000, Validity.UNKNOWN)],
+)
+def test_a_list_that_did_not_come_shows_a_fault_of_the_address_server(
+    who: str, took_ms: int, expected: Validity
+) -> None:
+    builder = during(worked(), ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "producer-0", "address-server"))
+    builder.event(who, "scheduled_task", f="fetchNameServerAddr", duration_ms=took_ms)
+    assert check(builder.end(300)).verdict is expected
+
+
 def test_a_next_process_that_is_long_in_coming_shows_the_stop_that_it_follows_and_no_other() -> None:
     """A JVM is up seconds after it was asked for."""
     first, second = (("f1", "stop", "sigterm", "producer-0"), ("f2", "stop", "sigterm", "producer-0"))
