@@ -27,7 +27,7 @@ listener reads `inflated_body`."""
 SendBack = Callable[[MessageQueue, StoredMessage], Awaitable[str]]
 """How the group will get the message again; "" if it will not."""
 
-DROPPED = "dropped"
+DROPPED, KEPT = "dropped", "kept"
 
 CONSUME_AGAIN_DELAY_S = 5.0
 """After a failed send-back the same process tries the message again."""
@@ -150,12 +150,12 @@ class ConsumeService:
         for message in batch.messages:
             began_s, times = self._context.clock.monotonic_s(), message.reconsume_times + 1
             how = DROPPED if self._send_back is None else await self._send_back(batch.queue, message)
-            if not how:
-                again.append(replace(message, reconsume_times=times))
-                continue
-            finished.append(message)
             took_ms = 1000 * (self._context.clock.monotonic_s() - began_s)
-            self._record(batch, message, "sent_back", f=how, attempt=times, duration_ms=took_ms)
+            self._record(batch, message, "sent_back", f=how or KEPT, attempt=times, duration_ms=took_ms)
+            if how:
+                finished.append(message)
+            else:
+                again.append(replace(message, reconsume_times=times))
         if self._send_back is None:
             self._context.log.warning("broadcasting: %d failed messages of %s dropped", len(finished), batch.queue)
         if again:

@@ -15,7 +15,6 @@ from ...remoting.errors import ClientError, RocketMQError
 from ...remoting.headers.broker import ConsumerSendMsgBackRequestHeader
 from ...remoting.message import Message, MessageQueue, StoredMessage
 from ...remoting.node.node import NodeContext
-from ...remoting.node.recording import ignore
 from ..client_instance import MQClientInstance
 from ..config import ProducerConfig
 from ..producer.producer import DefaultMQProducer
@@ -82,10 +81,14 @@ class SendBackService:
         anew = Message(retry_topic(group), message.inflated_body, properties=properties, flag=message.flag)
         await (await self._started_producer()).send(anew)
 
+    def _record_time_outs(self, event: str, /, **fields: object) -> None:
+        if event == "timed_out":
+            self._context.record(event, **fields)
+
     async def _started_producer(self) -> DefaultMQProducer:
         if self._producer is None:
-            # What it sends is no operation of the workload, so the history does not hear of it.
-            context = replace(self._context, record=ignore)
+            # What it sends is no operation of the workload; but a call that times out closes a shared channel.
+            context = replace(self._context, record=self._record_time_outs)
             config = ProducerConfig(producer_group=CLIENT_INNER_PRODUCER_GROUP, profile=self._config.profile)
             self._producer = DefaultMQProducer(context, config, client=self._instance)
             await self._producer.start()

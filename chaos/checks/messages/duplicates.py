@@ -211,14 +211,18 @@ def _received(part: Part, world: World, allowed: Tolerance) -> Repeats:
 
 
 def _returned(part: Part, world: World, allowed: Tolerance) -> Repeats:
-    """What consumers of ours sent back, though their listener had consumed it (`ConsumerNode`), and what came from a
-    retry topic as if nobody had failed it before."""
+    """What consumers of ours sent back, though their listener (`ConsumerNode`), to which a batch is one message, had
+    consumed it, and what came from a retry topic as if nobody had failed it before."""
     rows, share = part.of("sent_back"), float(world.workload.get("failing_share") or 0.0)
     rows = rows.filter(is_one_of(rows["node"], [node.name for node in world.ours("consumer")]))
+    in_batches = {
+        node.name for node in world.ours("consumer") if world.number(node.name, "consumeMessageBatchMaxSize") > 1
+    }
     findings = []
     for row in rows_in(rows):
         is_again = row["topic"].startswith(RETRY_GROUP_TOPIC_PREFIX)
-        if row["attempt"] != 1 or not is_of_share(row["msg_key"], share):
+        fails = is_of_share(row["msg_key"], 1.0 if share and row["node"] in in_batches else share)
+        if row["attempt"] != 1 or not fails:
             findings.append(_finding(SENT_BACK, row, row["time_ms"], world, allowed, client=row["node"]))
         elif is_again:
             findings.append(_finding(UNCOUNTED, row, row["time_ms"], world, allowed))

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from ....clients.consumer.consume_service import KEPT
 from ...arrow import Floats, Numbers, np, pa, pc
 from ...history.schema import row_order
 from ...oracle.deliveries import askers
@@ -73,7 +74,10 @@ class Commits:
             self._sort(row)
         self.first = {place: FirstPast(found) for place, found in self.of_place.items()}
         self.sends = with_offset(part.of("send", types=("ok",)))
-        self.receipts = with_offset(part.of("receive", "sent_back"))
+        back = part.of("sent_back")
+        is_done = pc.fill_null(pc.not_equal(back["f"], KEPT), True)  # a consumer is not done with what it keeps
+        back = back.filter(is_done)
+        self.receipts = with_offset(pa.concat_tables([part.of("receive"), back]))
         # By holding and by the queue that a message came from: it is another than was taken where a consumer is wrong.
         self.by_holding = [*by_queue(self.receipts, "node", "incarnation", "op_id")]
         self.pulls = part.of("pull", types=("ok",))

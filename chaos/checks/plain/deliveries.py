@@ -121,7 +121,7 @@ def deliveries(part: Part, world: World) -> Prompt:
     is_delayed = pc.is_valid(sends["f"])
     delayed, sends = sends.filter(is_delayed), sends.filter(pc.invert(is_delayed))
     members = {member: group.name for group in groups for member in group.members}
-    receipts = part.of("receive", "sent_back").select(_COLUMNS)
+    receipts = _reached(part.of("receive", "sent_back").select(_COLUMNS))
     receipts = receipts.filter(is_one_of(receipts["node"], [*members]))
     born_ms = floats(receipts["born_ms"])
     sent, received, count = _messages(sends, receipts, PLACE)
@@ -156,6 +156,15 @@ DELIVERIES = Reading(
     deliveries,
     types=("ok", "invoke", "fail", "info"),
 )
+
+
+def _reached(receipts: pa.Table) -> pa.Table:
+    """With the time at which each message reached its listener: the row of a failed one (f) comes when it was taken
+    back, or was not."""
+    took_ms = np.where(pc.is_valid(receipts["f"]).to_numpy(), floats(receipts["duration_ms"], 0.0), 0.0)
+    reached_ms = pa.array(floats(receipts["time_ms"]) - took_ms)
+    at = receipts.schema.get_field_index("time_ms")
+    return receipts.set_column(at, receipts.schema.field(at), reached_ms)
 
 
 def near_its_time_ms(world: World) -> float:

@@ -183,6 +183,17 @@ def test_a_consumer_sends_back_what_its_listener_fails_once(
     assert [(one.who or one.what, one.more["kind"]) for one in examples] == ([found] if found else [])
 
 
+@pytest.mark.parametrize(("size", "found"), [(1, 1), (2, 0)])
+def test_a_batch_is_sent_back_whole(size: int, found: int) -> None:
+    """Random seed 1776054: of half the messages, and not of k-0."""
+    run: dict[str, Any] = {"settings": {"consumer-0": {"consumeMessageBatchMaxSize": size}}}
+    builder = take(group(workload={"failing_share": 0.5}, **run), 2, "consumer-0")
+    received(sent(builder, 50, 1), 50, "consumer-0", 1)
+    failed = {"msg_key": "k-0", "offset": 0, "op_id": "take-0", "attempt": 1, **AT}
+    builder.at(51).event("consumer-0", "sent_back", f="broker", **failed)
+    assert len(builder.end(100).judged(judge).examples) == found
+
+
 def test_each_further_receipt_is_examined_so_no_more_is_wrong_than_was_examined() -> None:
     builder = sent(take(group(), 2, "consumer-0"), 50)
     for number in range(4):

@@ -163,6 +163,16 @@ def test_a_delayed_message_is_delivered_as_it_was_sent(digest: int, found: list[
     assert kinds(verdict(builder.at(106).event("consumer-0", "receive", op_id="take-0", offset=1, **of))) == found
 
 
+@pytest.mark.parametrize(("took_s", "found"), [(12, []), (2, ["late"])])
+def test_a_message_that_its_consumer_kept_had_reached_the_listener_before_it_was_kept(
+    took_s: float, found: list[str]
+) -> None:
+    """Random seed 1777005: neither its broker nor another took it back, and the next try came 5 s later."""
+    failed = {"msg_key": "k-0", "offset": 0, "op_id": "take-0", "digest": 7, "attempt": 1, **AT}
+    told = sent(story(), 100).at(113).event("consumer-0", "sent_back", f="kept", duration_ms=1000 * took_s, **failed)
+    assert kinds(verdict(received(told, 118))) == found
+
+
 @pytest.mark.parametrize("how", ["broker", "anew"])
 @pytest.mark.parametrize(
     ("again_s", "found"),
