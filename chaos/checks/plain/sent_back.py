@@ -38,8 +38,9 @@ def sent_back(part: Part, world: World) -> Prompt:
         first: dict[tuple[object, ...], Row] = {}
         for row in again.get((group, key), ()):
             first.setdefault(tuple(row[name] for name in PLACE), row)
+        receipts = [*first.values()]
         for number, row in enumerate(rows if group else ()):
-            found = found.plus(_came_again(row, [*first.values()][number : number + 1], str(group), world))
+            found = found.plus(_came_again(row, receipts[number : number + 1], str(group), world))
     return found
 
 
