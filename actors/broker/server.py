@@ -311,13 +311,19 @@ class Broker:
     def _arrived(self, topic: str, queue_id: int) -> None:
         if topic == SCHEDULE_TOPIC:
             self._schedule.arrived(queue_id)
-        self._pull.arrived(topic, queue_id)
+        self._wake(topic, queue_id)
         self._serving.appended()
 
     def _copied(self, topic: str, queue_id: int) -> None:
         """A slave copied messages. A slave of 4.9 wakes no held pull: the next check, within 5 s, answers them
         (`DefaultMessageStore.ReputMessageService`)."""
         if self._config.is_5x:
+            self._wake(topic, queue_id)
+
+    def _wake(self, topic: str, queue_id: int) -> None:
+        """Without longPollingEnable no message wakes a held pull; the next check, within shortPollingTimeMills, answers
+        the pulls (`ReputMessageService.doReput`)."""
+        if self._config.long_polling_enable:
             self._pull.arrived(topic, queue_id)
 
     def _registered(self, answer: RegisterBrokerResponseHeader) -> None:

@@ -139,6 +139,14 @@ def check_periods(world: World, broker: str, from_ms: float = -math.inf, to_ms: 
     return sorted(found)
 
 
+def wakes(world: World, broker: str, from_ms: float = -math.inf, to_ms: float = math.inf) -> Wait:
+    """For how long a message may lie in a queue before the pulls that wait for it are answered: without
+    longPollingEnable until the next check (`DefaultMessageStore.ReputMessageService`)."""
+    if all(world.values(broker, "longPollingEnable", from_ms, to_ms)):
+        return Wait(0.0, "at once")
+    return check_periods(world, broker, from_ms, to_ms)[-1]
+
+
 def held_ms(world: World, broker: str, asked_ms: float = SUSPEND_MS) -> float:
     """For how long a broker at least holds a pull that finds no message: by its wall clock, which nobody must set."""
     if world.clocks.get(broker):

@@ -122,7 +122,8 @@ class AdminProcessor:
         return None if topic.perm in _PERMS else f"perm {topic.perm} is not 0 to 7"
 
     def delete_topic(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """Request 215: delete the topic, its messages and its consumer offsets; mqadmin tells the NameServers (216)."""
+        """Request 215: delete the topic and its messages, in 5.x its consumer offsets; mqadmin tells the NameServers
+        (216)."""
         topic = headers.DeleteTopicRequestHeader.from_ext_fields(request.ext_fields).topic
         services = self._services
         if services.config.is_slave:
@@ -132,7 +133,8 @@ class AdminProcessor:
         services.context.log.info("deleteTopic called by %s: %s", connection.remote_address, topic)
         services.store.delete_topic(topic)
         services.topics.delete(topic, now_ms=services.now_ms)
-        services.offsets.forget_topic(topic)
+        if services.config.is_5x:
+            services.offsets.forget_topic(topic)
         return RemotingCommand.response()
 
     def all_topics(self, _: Connection, __: RemotingCommand) -> RemotingCommand:

@@ -16,7 +16,7 @@ from ...oracle.broker import CLIENT_SCAN_MS, HOLD_CHECK
 from ...oracle.link import MOMENT_MS
 from ...oracle.roles import elects
 from ...oracle.slaves import may_not_copy
-from ...oracle.time_outs import CLIENT_EXPIRED_MS, check_periods
+from ...oracle.time_outs import CLIENT_EXPIRED_MS, check_periods, wakes
 from ...oracle.timers import Act
 from ...topology import broker_name, is_slave
 from ...verdict import Finding
@@ -62,11 +62,13 @@ class HeldPulls(Process):
                     yield Act(due_ms, past_ms, 0.0, latest_ms, f"0 .. {wait.symbol}", since_ms=since_ms)
 
     def _wakes(self) -> Iterator[Act]:
-        """How long after it was stored the first message of each woken pull went out."""
+        """How long after it was stored the first message of each woken pull went out: without longPollingEnable at the
+        next check."""
         for since_ms, run in self._with_start():
             slowest_ms = run.value.get("slowest_ms")
             if slowest_ms is not None and not self.held(since_ms, run.ended_ms):
-                yield Act(run.ended_ms - slowest_ms, slowest_ms, None, 0.0, "at once", since_ms=since_ms)
+                wait = wakes(self.world, self.life.node, since_ms - MOMENT_MS, run.ended_ms)
+                yield Act(run.ended_ms - slowest_ms, slowest_ms, None, *wait, since_ms=since_ms)
 
     def _copied(self) -> Iterator[Act]:
         """The same at a slave, while it copied for certain, so that the message came within a moment."""

@@ -3,8 +3,9 @@
     look-up         name_server_call that was answered        took its duration        of the NameServer that answered
     registration    register that was acknowledged            its duration             of the NameServer
     send            send_attempt that was acknowledged        its duration             of the broker
-    delivery        a message from its send's end until it    a held pull is woken     of the broker that has it
-                    first reached a listener
+    delivery        a message from its send's end until it    a held pull is woken;    of the broker that has it
+                    first reached a listener                  without longPollingEnable
+                                                              from the next check on
 
 A time is quiet for a call when nothing was done to who calls, to who answers, or to the link between them (of a
 look-up: to any NameServer, for the choice is a part of it; of a delivery: to anybody). At once is what the run's own
@@ -38,6 +39,7 @@ from ...oracle.quiet import (
 )
 from ...oracle.recorded import PROXIES
 from ...oracle.slaves import slaves_of
+from ...oracle.time_outs import wakes
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Facts, Group, Needs, Section, Table, check, largest, least
@@ -186,6 +188,9 @@ def delivery_times(part: Part, world: World) -> Table[Who, Timed]:
         is_ours, acked_ms = world.is_ours(broker), from_ms[number]
         due = delivered(world, broker, level, acked_ms, acked_ms) if is_ours else None
         from_ms[number] = np.nan if due is None else due.end_ms
+    for broker in world.of_kind("broker"):
+        if wait := wakes(world, broker.name).ms:
+            from_ms[pc.equal(sends["broker_name"], broker.name).to_numpy()] += wait
     key = codes(pa.concat_tables([sends.select(["msg_key"]), receipts.select(["msg_key"])]), "msg_key")
     sent_ms = np.full(int(key.max()) + 1 if len(key) else 0, np.nan)
     order = np.argsort(-from_ms, kind="stable")  # the first comes last, and stays

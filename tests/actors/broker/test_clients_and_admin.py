@@ -262,7 +262,7 @@ async def test_a_retry_sent_as_an_ordinary_message_goes_to_the_dlq_when_used_up(
 
 
 async def test_topics_are_made_changed_listed_and_deleted(world: World) -> None:
-    broker = await world.broker()
+    await world.broker()
     await world.create_topic(queues=2)
     await world.send(b"x")
     await world.create_topic(queues=8)
@@ -276,13 +276,20 @@ async def test_topics_are_made_changed_listed_and_deleted(world: World) -> None:
     assert len(table) == 8
     assert table[MessageQueue("orders", "broker-a", 0)].max_offset == 1
     assert table[MessageQueue("orders", "broker-a", 0)].last_update_timestamp >= WALL_ORIGIN_MS
-    broker.services.offsets.commit("g", "orders", 0, 1)
     assert (await world.ask(RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": "orders"})).code == 0
     for code in (RequestCode.GET_TOPIC_CONFIG, RequestCode.GET_TOPIC_STATS_INFO):
         assert (await world.ask(code, {"topic": "orders"})).code == ResponseCode.TOPIC_NOT_EXIST
     assert world.recorded("topic", topic="orders")[-1]["value"] is None
-    assert broker.services.offsets.query("g", "orders", 0) == -1
     assert (await world.ask(RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": "TBW102"})).code == 1
+
+
+@pytest.mark.parametrize(("profile", "left"), [(Profile.V4_9, 1), (Profile.V5_X, -1)])
+async def test_offsets_outlive_their_topic_in_4_9_only(world: World, profile: Profile, left: int) -> None:
+    broker = await world.broker(profile=profile)
+    await world.create_topic()
+    broker.services.offsets.commit("g", "orders", 0, 1)
+    assert (await world.ask(RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": "orders"})).code == 0
+    assert broker.services.offsets.query("g", "orders", 0) == left
 
 
 async def test_a_system_topic_cannot_be_changed(up: World) -> None:

@@ -292,3 +292,18 @@ async def test_a_request_that_cannot_be_read_is_refused_by_field_and_the_channel
     assert unknown.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
     assert unknown.remark == " request type 9999 not supported"
     assert len(up.network.dials) == 1
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+async def test_without_long_polling_no_message_wakes_a_held_pull_before_the_next_check(
+    world: World, profile: Profile
+) -> None:
+    await world.broker(profile=profile, long_polling_enable=False, short_polling_time_mills=2000)
+    await world.create_topic()
+    held = asyncio.create_task(world.pull(wait_ms=15_000))
+    await world.clock.sleep(0.1)
+    await world.send(b"x")
+    await world.clock.sleep(0.1)
+    assert not held.done()
+    await world.clock.sleep(2)
+    assert bodies(await held) == [b"x"]

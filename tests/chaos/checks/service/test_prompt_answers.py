@@ -193,6 +193,16 @@ def test_a_broker_that_acknowledges_late_or_wakes_no_pull_is_invalid(
     assert verdict.examined == 21 + 20
 
 
+@pytest.mark.parametrize(("arrives_ms", "expected"), [(1003.0, Validity.VALID), (2000.0, Validity.INVALID)])
+def test_without_long_polling_a_message_is_delivered_from_the_next_check_on(
+    arrives_ms: float, expected: Validity
+) -> None:
+    builder = cluster(clients=("producer-0", "consumer-0"), settings={"broker-a": {"longPollingEnable": False}})
+    for number in range(20):
+        sent(builder, 70 + number, number, 2.0, arrives_ms)
+    assert builder.end(120).judged(judge).verdict is expected
+
+
 def test_a_fault_of_its_link_to_another_broker_makes_no_send_of_a_producer_slow() -> None:
     def slow(broker: str) -> tuple[Validity, int]:
         builder = story().at(30).fault("f1", *BLACK_HOLE, "producer-0", broker)

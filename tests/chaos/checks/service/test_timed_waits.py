@@ -141,15 +141,18 @@ def test_a_client_that_left_before_expires_no_more(how: str) -> None:
     assert check(told).verdict is Validity.VALID
 
 
-def test_a_message_wakes_the_pulls_that_wait_for_it_at_once() -> None:
-    def told(slowest_ms: float) -> Verdict:
-        history = story(HOLD_CHECK)
+def test_a_message_wakes_the_pulls_that_wait_for_it_at_once_and_without_long_polling_at_the_next_check() -> None:
+    def told(slowest_ms: float, **settings: Any) -> Verdict:
+        history = story(HOLD_CHECK, settings={"broker-a": settings})
         runs(history, HOLD_CHECK, [at_s for at_s in range(5, 101, 5) if at_s != 55])
         value = {"notified": 3, "slowest_ms": slowest_ms}
         return check(history.at(55).event("broker-a", "scheduled_task", f=HOLD_CHECK, duration_ms=0.0, value=value))
 
     assert told(40).verdict is Validity.VALID
     assert [(found.object, found.measured_ms) for found in wrong(told(200))] == [("long poll", 200)]
+    short = {"longPollingEnable": False, "shortPollingTimeMills": 5000}
+    assert told(4990, **short).verdict is Validity.VALID
+    assert [(found.object, found.measured_ms) for found in wrong(told(5200, **short))] == [("long poll", 5200)]
 
 
 @pytest.mark.parametrize(
