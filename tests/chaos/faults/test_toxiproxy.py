@@ -19,12 +19,9 @@ from nemesrv.chaos.faults.link_faults import (
     Bandwidth,
     BlackHole,
     Cut,
-    DirectionState,
     Latency,
-    LinkState,
     Reset,
     Stream,
-    combine,
 )
 from nemesrv.chaos.faults.ports import PortHolder
 from nemesrv.chaos.faults.toxiproxy import Toxiproxy, ToxiproxyServer
@@ -293,21 +290,6 @@ def test_a_cut_and_a_black_hole_heal_independently(world: World):
     world.faults.end(hole)
     with near, far:
         assert read_exactly(far, 1) == b"x"
-
-
-def test_what_overlapping_faults_amount_to():
-    faults = [
-        BlackHole(stream="upstream"),
-        Bandwidth(rate_kb_s=50),
-        Bandwidth(rate_kb_s=20, stream="downstream"),
-        Latency(latency_ms=100, jitter_ms=10),
-        Latency(latency_ms=50, stream="downstream"),
-    ]
-    assert combine(faults, 10) == LinkState(
-        True, DirectionState(0, (10, 1), False), DirectionState(200, (15, 1), False)
-    )
-    assert combine([], 10) == LinkState()
-    assert combine([Cut(), Reset(stream="upstream")], 1) == LinkState(False, DirectionState(None, None, True))
 
 
 # -- heal on every way out, and rows ---------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.experiment.expectation import expected_world
+from nemesrv.chaos.oracle.lists import due_ms
 from nemesrv.chaos.oracle.promises import ObligationKind, obligations
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.scenarios.loading import parse
@@ -88,3 +89,15 @@ def test_a_disk_is_full_as_long_as_said_and_free_when_the_timeline_is_over() -> 
     world = expected_world(of(*filled)).world
     spans = [(disk.broker, round((disk.surely.end_ms - disk.surely.start_ms) / 1000)) for disk in world.full_disks]
     assert spans == [("broker-a", 20), ("broker-b", 0)]
+
+
+def test_a_broker_that_cannot_reach_the_address_server_may_keep_its_list_until_it_can() -> None:
+    timeline = [
+        {"at_s": 50, "do": "black_hole", "links": ["broker-a <-> address-server"]},
+        {"at_s": 60, "do": "name_server_list", "name_servers": ["ns-1"]},
+        {"at_s": 250, "do": "heal"},
+    ]
+    served = {"name_servers": 2, "brokers": 2, "name_server_list": ["ns-0", "ns-1"]}
+    world = expected_world(of(*timeline, cluster=served, settle_s=250)).world
+    due_s = [(due_ms(world, broker, world.served[1]) - world.timeline_ms) / 1000 for broker in ("broker-a", "broker-b")]
+    assert due_s == pytest.approx([250 + 123, 60 + 123], abs=0.1)

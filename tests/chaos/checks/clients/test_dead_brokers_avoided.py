@@ -93,12 +93,6 @@ def test_it_is_the_last_use_that_is_told_however_near_to_the_end_of_the_absence(
     assert verdict.measured["last_use"][0]["after_ms"] == 88_000.0
 
 
-def test_a_consumer_that_keeps_pulling_from_it_is_invalid() -> None:
-    verdict = crash(last_send_s=129, last_pull_s=170).judged(judge)
-    assert [example.who for example in verdict.examples] == ["consumer-0"]
-    assert verdict.verdict is Validity.INVALID
-
-
 def test_a_retry_may_use_the_route_its_send_began_with() -> None:
     assert crash(last_send_s=132, last_pull_s=149, attempt=1).judged(judge).verdict is Validity.VALID
     assert crash(last_send_s=132, last_pull_s=149, attempt=0).judged(judge).verdict is Validity.INVALID

@@ -87,13 +87,6 @@ def test_a_queue_with_one_send_more_than_its_turns_is_wrong() -> None:
     assert found.examples[0].more["off_by"] == 1
 
 
-def test_a_healthy_broker_that_is_never_used_is_named() -> None:
-    found = verdict(in_turn(story(), 24, ring=RING[:4]))
-    assert (found.verdict, kinds(found)) == (Validity.INVALID, ["never used in 24 sends"])
-    (example,) = found.examples
-    assert (example.who, example.what, example.more["of"]) == ("producer-0", "broker-b", 8)
-
-
 def test_with_fewer_sends_than_queues_the_turns_are_not_decided_unless_one_came_twice() -> None:
     found = verdict(in_turn(story(), 7))
     assert (found.verdict, found.why) == (Validity.UNKNOWN, "turns of producer-0: 8 sends in a row decide them")
@@ -199,19 +192,6 @@ def test_an_isolation_of_no_length_excuses_no_turn() -> None:
     assert kinds(verdict(in_turn(builder, 16, from_s=42, ring=RING[:4]))) == ["never used in 16 sends"]
 
 
-@pytest.mark.parametrize(("astray", "wrong"), [(False, []), (True, ["not its key's queue"])])
-def test_each_message_of_an_ordered_workload_goes_to_the_queue_of_its_sharding_key(
-    astray: bool, wrong: list[str]
-) -> None:
-    builder = story(ordered=True, ordered_keys=12)
-    for number in range(48):
-        queue = RING[(number + 1) % 12 % len(RING)] if number != 30 or not astray else RING[0]
-        sent(builder, 10 + number, queue)
-        builder.rows[-1]["msg_key"] = f"producer-0-{number}"
-    found = verdict(builder)
-    assert (found.examined, found.violations, kinds(found)) == (48, int(astray), wrong)
-
-
 def test_without_the_number_of_keys_nobody_knows_the_queue_of_a_sharding_key() -> None:
     assert verdict(in_turn(story(ordered=True), 24, ring=RING[:4])).verdict is Validity.UNKNOWN
 
@@ -219,19 +199,6 @@ def test_without_the_number_of_keys_nobody_knows_the_queue_of_a_sharding_key() -
 def test_a_send_to_a_selected_queue_has_one_try() -> None:
     assert kinds(verdict(tried(REFUSED, builder=story(ordered=True)))) == []
     assert kinds(verdict(tried(REFUSED, STORED, builder=story(ordered=True)))) == ["selected, and tried again"]
-
-
-@pytest.mark.parametrize(("id_", "wrong"), [("0", []), ("1", ["sent to a slave"])])
-def test_a_producer_sends_to_no_address_that_is_a_slave_in_its_routes(id_: str, wrong: list[str]) -> None:
-    brokers = (*BOTH, "broker-b/1")
-    builder = cluster(brokers=brokers, clients=("producer-0",), workload={"topic": "orders", "queues": 4}).at(2)
-    route = route_of("broker-a", "broker-b")
-    route["brokers"]["broker-b"] = {id_: address_of("broker-b/1")}
-    builder.learns("producer-0", route=route).at(20)
-    of = {"op_id": "o-s", "attempt": 0, "broker_name": "broker-b", "queue_id": 0, "address": address_of("broker-b/1")}
-    for type_ in ("invoke", "ok"):
-        builder.event("producer-0", "send_attempt", type=type_, **of)
-    assert kinds(verdict(builder)) == wrong
 
 
 @pytest.mark.parametrize(
@@ -310,12 +277,6 @@ def test_a_retry_goes_to_another_broker_where_its_route_has_one() -> None:
 )
 def test_a_send_is_tried_again_while_it_is_not_stored_and_has_a_try_and_time_left(ended: Any, wrong: list[str]) -> None:
     assert kinds(verdict(tried(*ended))) == wrong
-
-
-def test_a_send_is_reported_as_sent_only_where_a_broker_acknowledged_one_of_its_tries() -> None:
-    builder = tried(REFUSED, REFUSED, REFUSED)
-    builder.rows[-1] |= {"type": "ok", "code": 0}
-    assert kinds(verdict(builder)) == ["reported as sent wrongly"]
 
 
 @pytest.mark.parametrize(
@@ -420,11 +381,6 @@ def reading(builder: HistoryBuilder, skipped: tuple[str, int] | None = None, unt
             for at_s in range(5, until_s, 20):
                 builder.at(at_s).event("consumer-0", "pull", type="ok", code=19, offset=0, **queue)
     return builder
-
-
-def test_every_queue_of_a_living_broker_is_read() -> None:
-    found = verdict(reading(story(("consumer-0",))))
-    assert (found.verdict, found.measured["reads"]) == (Validity.VALID, 8)
 
 
 @pytest.mark.parametrize(
@@ -543,33 +499,6 @@ def test_a_process_that_has_no_route_yet_reads_nothing() -> None:
 
     assert not read_after(395)
     assert read_after(110)
-
-
-@pytest.mark.parametrize(("named_s", "wrong"), [(300, []), (40, ["pulled from a slave"])])
-def test_a_consumer_goes_back_to_a_master_that_its_route_has_again(named_s: float, wrong: list[str]) -> None:
-    builder = cluster(brokers=("broker-a", "broker-a/1"), clients=("consumer-0",), workload={"topic": "orders"})
-    addresses = {"0": address_of("broker-a"), "1": address_of("broker-a/1")}
-    for at_s, ids in ((2, ("1",)), (named_s, ("0", "1"))):
-        route = {"brokers": {"broker-a": {id_: addresses[id_] for id_ in ids}}, "queues": {"broker-a": [4, 4, 6, 0]}}
-        builder.at(at_s).learns("consumer-0", route=route)
-    of = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0, "address": addresses["1"]}
-    for at_s in range(5, 200, 15):
-        builder.at(at_s).event("consumer-0", "pull", type="invoke", offset=0, **of)
-    found = [example for example in verdict(builder).examples if example.more["kind"] == "pulled from a slave"]
-    assert [example.more["kind"] for example in found] == wrong
-
-
-def test_who_suggests_a_slave_to_consumers_is_guilty_of_what_they_pull_there() -> None:
-    builder = cluster(brokers=("broker-a", "broker-a/1"), clients=("consumer-0",), workload={"topic": "orders"})
-    addresses = {"0": address_of("broker-a"), "1": address_of("broker-a/1")}
-    route = {"brokers": {"broker-a": addresses}, "queues": {"broker-a": [4, 4, 6, 0]}}
-    builder.at(2).learns("consumer-0", route=route)
-    of = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
-    builder.at(4).event("consumer-0", "pull_suggested", address=addresses["0"], value=1, **of)
-    for at_s in range(5, 200, 15):
-        builder.at(at_s).event("consumer-0", "pull", type="invoke", offset=0, address=addresses["1"], **of)
-    found = [(one.who, one.what) for one in verdict(builder).examples if one.more["kind"] == "suggested a slave"]
-    assert found == [("broker-a", "broker-a/1")]
 
 
 def test_with_broadcasting_every_consumer_reads_all_unless_no_name_server_has_answered_it() -> None:

@@ -317,18 +317,6 @@ def test_who_goes_back_to_its_first_name_server_leaves_one_that_had_not_failed()
     assert broken(channel(channel(away, 99, "close", NS[2], "peer"), 100, "open", NS[1])) == {"moves on": 1}
 
 
-def test_a_later_choice_out_of_order_is_invalid() -> None:
-    builder = channel(call(client(), 43, NS[1], "info", took_s=3), 43.001, "close", NS[1])
-    assert broken(moved(builder, 70, 0)) == {"in order": 1}
-
-
-def test_the_same_name_server_again_after_a_failure_is_invalid() -> None:
-    builder = channel(call(client(), 43, NS[1], "info", took_s=3), 43.001, "close", NS[1])
-    assert broken(call(builder, 70, NS[1])) == {"moves on": 1}
-    builder = channel(call(client(), 43, NS[1], "info", took_s=3), 43.001, "close", NS[1])
-    assert broken(channel(builder, 70, "open", NS[1])) == {"moves on": 1}
-
-
 def test_a_client_without_a_list_calls_no_name_server_again() -> None:
     """Random seed 1772025."""
     builder = starts()
@@ -358,18 +346,6 @@ def test_a_channel_to_a_name_server_that_was_never_chosen_is_none_of_a_java_clie
 def test_calls_that_were_in_flight_together_may_fail_together() -> None:
     builder = call(call(client(), 43, NS[1], "info", took_s=3), 43.01, NS[1], "info", took_s=2)
     assert broken(moved(channel(builder, 43.02, "close", NS[1]), 70, 2)) == {}
-
-
-def test_a_4_9_call_that_goes_round_the_whole_list_in_one_call_is_valid() -> None:
-    """ns-1 does not answer; the next call finds ns-2 and ns-0 refused and is back at ns-1."""
-    builder = channel(call(client(), 43, NS[1], "info", took_s=3), 43.001, "close", NS[1]).at(70)
-    choice(builder, "producer-0", NS, 2, NS[1])
-    channel(builder, 70.01, "connect_failed", NS[2])
-    choice(builder.at(70.02), "producer-0", NS, 0, NS[1])
-    channel(builder, 70.03, "connect_failed", NS[0])
-    choice(builder.at(70.04), "producer-0", NS, 1, NS[1])
-    channel(builder, 70.05, "open", NS[1])
-    assert broken(call(builder, 70.06, NS[1], took_s=0.06)) == {}
 
 
 def given_up(ended_s: float, *, next_s: float | None = None, killed: bool = False) -> dict[str, int]:
@@ -422,11 +398,6 @@ def test_a_look_up_that_the_runs_end_cut_short_has_not_given_up() -> None:
     assert (given_up(200.5), given_up(61)) == ({"attempts": 1}, {})
     tried = [{"name_server": NS[1], "outcome": "connect_failed"}]
     assert broken(call(client(), 199.9, NS[1], "fail", value={"tried": tried})) == {}
-
-
-def test_a_list_that_is_no_permutation_of_the_configured_is_invalid() -> None:
-    builder = starts().at(10).event("producer-0", "name_server_list", value=NS[:2])
-    assert broken(choice(builder, "producer-0", NS[:2], 1)) == {"shuffled": 1}
 
 
 def test_a_restarted_client_chooses_anew() -> None:

@@ -37,11 +37,6 @@ def worked(builder: HistoryBuilder, until: int) -> HistoryBuilder:
     return builder
 
 
-def test_an_offset_behind_what_was_received_is_right() -> None:
-    found = verdict(committed(worked(story(), 3), 103, 3, -1))
-    assert (found.verdict, found.examined, found.measured["commits"]) == (Validity.VALID, 1, 1)
-
-
 def test_a_message_that_is_committed_past_before_it_is_received_is_wrong_whether_or_not_its_consumer_dies() -> None:
     builder = committed(sent(worked(story(), 3), 104, 3), 105, 4, 3)
     found = verdict(received(builder, 109, 3))
@@ -131,11 +126,6 @@ def test_what_a_consumer_received_just_before_it_was_killed_may_not_be_recorded(
         return verdict(builder.at(105 + seconds).fault("f1", "kill", "sigkill", "consumer-0")).verdict
 
     assert (after(0.01), after(3)) == (Validity.UNKNOWN, Validity.INVALID)
-
-
-def test_an_offset_that_one_holder_takes_back_is_wrong() -> None:
-    found = verdict(committed(committed(worked(story(), 5), 110, 5, -1), 120, 3, 5))
-    assert (found.verdict, kinds(found), found.examples[0].more["before"]) == (Validity.INVALID, ["went back"], 5)
 
 
 @pytest.mark.parametrize(
@@ -487,21 +477,6 @@ def test_commits_of_groups_that_are_not_the_runs_are_nobodys_business() -> None:
     builder = committed(sent(worked(story(), 3), 104, 3), 105, 4, 3, by="1234", group="somebody-elses")
     found = verdict(builder)
     assert (found.verdict, found.examined) == (Validity.UNKNOWN, 0)
-
-
-def test_with_broadcasting_each_consumer_keeps_its_own_and_a_broker_none() -> None:
-    def kept(builder: HistoryBuilder, node: str, offset: int) -> HistoryBuilder:
-        value = {"group": CONSUMER_GROUP, "before": -1}
-        return builder.at(110).event(node, "commit", f="persist", offset=offset, value=value, **AT)
-
-    def both() -> HistoryBuilder:
-        return worked(taken(story(broadcasting=True), node="consumer-1"), 3)
-
-    assert verdict(kept(both(), "consumer-0", 3)).verdict is Validity.VALID
-    assert kinds(verdict(kept(both(), "consumer-1", 3))) == ["committed, never received"] * 3
-    found = verdict(committed(both(), 110, 3, -1))
-    assert (found.verdict, kinds(found)) == (Validity.INVALID, ["broadcast offsets at a broker"])
-    assert found.examples[0].who == "consumer-0"
 
 
 @pytest.mark.parametrize(("offset", "found"), [(3, []), (0, ["lost its own offset"])])

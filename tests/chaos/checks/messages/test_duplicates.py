@@ -81,14 +81,6 @@ def test_a_consumer_that_stood_still_goes_on_with_its_queue_for_as_long() -> Non
     assert (verdict.verdict, verdict.violations) == (Validity.VALID, 0)
 
 
-def test_twice_within_one_holding_is_never_right() -> None:
-    builder = take(group(), 2, "consumer-0")
-    received(received(sent(builder, 50), 50, "consumer-0"), 51, "consumer-0")
-    verdict = builder.end(100).judged(judge)
-    assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
-    assert verdict.examples[0].more["kind"] == "received twice without a rebalance"
-
-
 def test_a_receipt_from_a_holding_that_nobody_recorded_is_unknown() -> None:
     builder = take(group(), 2, "consumer-0")
     received(received(sent(builder, 50), 50, "consumer-0"), 51, "consumer-1", op_id=None)
@@ -150,19 +142,6 @@ def test_only_a_broker_that_was_killed_within_10_s_delivers_a_delayed_message_ag
         builder.at(300).event("prober", "read", msg_key="k-900", offset=offset, **AT)
     received(builder, 55, "consumer-0", 3)
     assert builder.end(400).judged(judge).verdict is expected
-
-
-def test_a_message_that_is_elsewhere_than_it_was_acknowledged_was_not_stored_twice() -> None:
-    builder = received(sent(take(group(), 2, "consumer-0"), 50, 1, key="k-0"), 50, "consumer-0")
-    verdict = builder.at(99).event("prober", "read", msg_key="k-0", offset=0, **AT).end(100).judged(judge)
-    assert [one.more["kind"] for one in verdict.examples] == ["acknowledged a wrong offset"]
-
-
-def test_with_broadcasting_each_consumer_receives_a_message_once() -> None:
-    builder = take(take(group(workload={"broadcasting": True}), 2, "consumer-0"), 2, "consumer-1")
-    received(received(sent(builder, 50), 50, "consumer-0"), 50, "consumer-1")
-    verdict = builder.end(100).judged(judge)
-    assert (verdict.verdict, verdict.measured["received_again"]) == (Validity.VALID, 0)
 
 
 @pytest.mark.parametrize(

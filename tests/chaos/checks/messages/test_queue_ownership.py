@@ -107,11 +107,6 @@ def test_a_consumer_that_a_broker_has_forgotten_has_its_queues_when_all_list_it_
     assert check(assign(builder, back_s, "consumer-1", B).end(260)).verdict is expected
 
 
-def test_a_broker_that_lists_who_has_left_keeps_its_queues_from_the_others() -> None:
-    builder = group().at(100).fault("f1", "kill", "sigkill", "consumer-1").end(260)
-    assert check(builder).verdict is Validity.INVALID
-
-
 @pytest.mark.parametrize(("expires_s", "expected"), [(220, Validity.VALID), (110, Validity.INVALID)])
 def test_a_consumer_that_a_broker_lists_twice_shares_by_three_until_its_lost_channel_expires(
     expires_s: float, expected: Validity
@@ -119,14 +114,6 @@ def test_a_consumer_that_a_broker_lists_twice_shares_by_three_until_its_lost_cha
     builder = group().at(100).hears("broker-a", "consumer-1", "its next channel")
     assign(builder, 101, "consumer-1", B[:2]).at(expires_s).forgets("broker-a", "consumer-1", "expired")
     assert check(assign(builder, 221, "consumer-1", B).end(300)).verdict is expected
-
-
-def test_with_broadcasting_every_consumer_owns_every_queue() -> None:
-    builder = group(workload={"broadcasting": True})
-    assert check(builder.end(200)).verdict is Validity.INVALID
-    assign(assign(builder, 4, "consumer-0", A + B), 4, "consumer-1", A + B)
-    verdict = check(builder)
-    assert (verdict.verdict, verdict.examined) == (Validity.VALID, 16)
 
 
 def test_without_quiet_nothing_is_examined() -> None:

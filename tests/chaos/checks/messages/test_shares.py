@@ -102,17 +102,6 @@ def test_a_wrong_share_is_invalid_where_no_time_was_quiet_and_right_ones_alone_a
     assert right.verdict is Validity.UNKNOWN
 
 
-@pytest.mark.parametrize(("queues", "wrong"), [(QUEUES, 0), (QUEUES[:7], 1), ([*QUEUES, ("broker-a", 4)], 1)])
-@pytest.mark.parametrize("balanced", [True, False])
-def test_with_broadcasting_each_takes_all_queues_of_its_route_whoever_is_known(
-    *, queues: Sequence[tuple[str, int]], wrong: int, balanced: bool
-) -> None:
-    builder = took(story(NAMES[1]), 10, queues)
-    builder.rows[0]["value"] |= {"workload": {"broadcasting": True}}
-    builder.rows[-1]["value"]["balanced"] = balanced
-    assert found(builder) == (1, wrong)
-
-
 def test_with_slaves_nothing_is_said_of_shares() -> None:
     builder = cluster(1, (*BOTH, "broker-a/1"), ("consumer-0", "consumer-1")).at(1)
     for broker in (*BOTH, "broker-a/1"):

@@ -2,11 +2,9 @@
 
 from typing import Any
 
-from nemesrv.chaos.verdict import Validity, Verdict
+from nemesrv.chaos.verdict import Validity
 from tests.chaos.builder import HistoryBuilder, route_of
 from tests.chaos.checks.messages.test_commits_follow_work import AT, committed, kinds, story, verdict, worked
-
-STOP = ("f1", "stop", "sigterm", "consumer-0")
 
 
 def routed(*brokers: str, **workload: Any) -> HistoryBuilder:
@@ -23,23 +21,6 @@ def given_up(builder: HistoryBuilder, at_s: float = 104, offset: int | None = 3)
 def test_what_is_committed_before_the_queue_is_given_up_is_right_and_so_is_what_is_under_way() -> None:
     assert verdict(given_up(committed(routed(), 103.9, 3, 2))).verdict is Validity.VALID
     assert verdict(committed(given_up(routed()), 104.01, 3, 2)).verdict is Validity.VALID
-
-
-def test_a_queue_that_is_given_up_without_a_commit_is_its_holders_fault_though_the_next_one_commits() -> None:
-    def found(builder: HistoryBuilder) -> Verdict:
-        seen = verdict(builder)
-        assert (seen.verdict, seen.measured["left"]) == (Validity.INVALID, 1)
-        return seen
-
-    never = found(given_up(routed()))
-    assert (kinds(never), never.examples[0].who) == (["given up without a commit"], "consumer-0")
-    assert found(committed(given_up(routed()), 108, 3, 2, by="consumer-1")).examples[0].over_ms == 4e3
-
-
-def test_a_consumer_that_is_shut_down_commits_what_it_has_worked_off() -> None:
-    builder = given_up(routed()).at(104.1).fault(*STOP)
-    assert verdict(builder).verdict is Validity.INVALID
-    assert verdict(given_up(committed(routed(), 103.9, 3, 2)).at(104.1).fault(*STOP)).verdict is Validity.VALID
 
 
 def test_nothing_is_asked_of_who_has_worked_off_nothing_or_cannot_reach_its_broker() -> None:

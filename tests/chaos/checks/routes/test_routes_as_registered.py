@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.checks.routes.routes_as_registered import judge
-from nemesrv.chaos.topology import broker_id
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import BOTH, KILL, HistoryBuilder, address_of, cluster, judging, route_of
 
@@ -160,54 +159,6 @@ def test_a_broker_that_registers_what_it_is_not_or_has_not_is_guilty(builder: Hi
     assert found[0][1].startswith(kind)
 
 
-def test_a_broker_that_registers_another_time_out_than_it_has_is_guilty() -> None:
-    def registers(timeout_ms: str) -> list[str]:
-        builder = read((1, 1, MORE))
-        builder.rows[0]["value"]["profile"] = "5.x"
-        for row in builder.rows:
-            if row["event"] == "request_read":
-                row["value"]["registers"]["timeout_ms"] = timeout_ms
-        return [kind for who, kind in kinds(builder) if who == "broker-a" and "heartbeat" in kind]
-
-    assert registers("120000") == []
-    assert registers("120") == ["registers another heartbeatTimeoutMillis than its own"]
-
-
-@pytest.mark.parametrize(
-    ("cluster_name", "flag", "wrong"),
-    [
-        ("DefaultCluster", 0, []),
-        ("OtherCluster", 0, ["registers another clusterName than its own"]),
-        ("DefaultCluster", 1, ["registers a topicSysFlag, though no client has set unitMode"]),
-    ],
-)
-def test_a_broker_registers_its_own_cluster_and_no_flag_of_units(
-    cluster_name: str, flag: int, wrong: list[str]
-) -> None:
-    topics = {"orders": [4, 4, 6, flag]}
-    said = {"version": [0, 0, 1], "topics": topics, "cluster": cluster_name, "timeout_ms": None, "acting": None}
-    builder = cluster(1, ("broker-a",)).at(1).read("ns-0", "REGISTER_BROKER", "broker-a", value={"registers": said})
-    assert [kind for who, kind in kinds(builder) if who == "broker-a"] == wrong
-
-
-@pytest.mark.parametrize(
-    ("topic", "row", "wrong"),
-    [
-        ("TBW102", [8, 8, 7, 0], []),
-        ("TBW102", [4, 4, 7, 0], ["registers TBW102 with another number of queues than RocketMQ gives it"]),
-        ("broker-a", [1, 1, 7, 0], []),
-        ("fresh", [4, 4, 7, 0], ["registers a topic with the inherit permission, which only templates of topics have"]),
-    ],
-)
-def test_templates_are_as_rocketmq_makes_them_and_no_topic_is_a_template(
-    topic: str, row: list[int], wrong: list[str]
-) -> None:
-    said = {"version": [0, 0, 1], "topics": {topic: row}, "cluster": "DefaultCluster", "timeout_ms": None}
-    builder = cluster(1, ("broker-a",)).at(1).read("ns-0", "REGISTER_BROKER", "broker-a", value={"registers": said})
-    found = [kind for who, kind in kinds(builder) if who == "broker-a"]
-    assert [kind for kind in found if "data version" not in kind] == wrong
-
-
 @pytest.mark.parametrize("f", ["QUERY_DATA_VERSION", "BROKER_HEARTBEAT"])
 @pytest.mark.parametrize(
     ("cluster_name", "address", "wrong"),
@@ -266,20 +217,6 @@ def test_a_slave_has_its_masters_topics_only_if_it_was_told_its_masters_address(
     assert [one.kind for one in found if one.wrong and one.subject == "broker-a/1"] == wrong
 
 
-@pytest.mark.parametrize(("perm", "wrong"), [(4, []), (6, ["registers other topics than it has at that data version"])])
-def test_a_broker_registers_one_topic_with_its_own_permission(perm: int, wrong: list[str]) -> None:
-    builder = read((1, 1, ORDERS), (20, 2, {"fresh": [4, 4, perm, 0]})).at(19)
-    builder.event("broker-a", "topic", topic="fresh", value={"read": 4, "write": 4, "perm": 4, "version": 2})
-    assert [kind for who, kind in kinds(builder) if who == "broker-a"] == wrong
-
-
-@pytest.mark.parametrize(("queues", "wrong"), [(1, []), (8, ["one queue for a group"])])
-def test_a_broker_makes_one_queue_for_a_group(queues: int, wrong: list[str]) -> None:
-    value = {"read": queues, "write": queues, "perm": 6, "version": 1}
-    builder = story().at(20).event("broker-a", "topic", topic="%RETRY%group", value=value)
-    assert [kind for who, kind in kinds(builder) if who == "broker-a"] == wrong
-
-
 @pytest.mark.parametrize(
     ("made_s", "wrong"), [(20, []), (25, ["makes a retry topic"]), (None, ["makes a retry topic"])]
 )
@@ -292,13 +229,6 @@ def test_a_broker_makes_the_retry_topic_of_a_group_when_its_first_member_beats(
     assert [kind for who, kind in kinds(builder) if who == "broker-a"] == wrong
 
 
-def test_a_name_server_has_no_address_under_two_ids() -> None:
-    shown = {"brokers": {"broker-a": {"0": A, "1": A}}, "queues": {"broker-a": [4, 4, 6, 0]}}
-    builder = read((1, 1, ORDERS)).at(1).registers("ns-0", "broker-a", ORDERS, broker_id=1)
-    builder.at(2).registers("ns-0", "broker-a", ORDERS).event("ns-0", "route", topic="orders", value=shown)
-    assert ("ns-0", "under two ids") in kinds(builder)
-
-
 def test_a_broker_that_registers_at_a_name_server_of_no_list_of_it_is_guilty() -> None:
     def registers(*listed: str) -> list[str]:
         builder = cluster(2, ("broker-a",), nodes={"broker-a": {"name_servers": [*listed]}})
@@ -308,41 +238,12 @@ def test_a_broker_that_registers_at_a_name_server_of_no_list_of_it_is_guilty() -
     assert registers("ns-1") == ["registers at a NameServer that is on no list of the broker"]
 
 
-def test_a_broker_that_registers_one_topic_more_under_the_same_version_is_guilty() -> None:
-    def registers(version: int) -> list[tuple[str, str]]:
-        builder = read((1, 1, MORE), (20, version, {**MORE, "late": [4, 4, 6, 0]})).at(0.5)
-        for topic, since in ({**dict.fromkeys(MORE, 1), "late": version}).items():
-            value = {"read": 4, "write": 4, "perm": 6, "version": since}
-            builder.at(19 if topic == "late" else 0.5).event("broker-a", "topic", topic=topic, value=value)
-        return [one for one in kinds(builder) if one[0] == "broker-a"]
-
-    assert registers(2) == []
-    assert registers(1) == [("broker-a", "registers other topics than it has at that data version")]
-
-
 def test_a_broker_that_leaves_a_topic_out_of_its_registration_is_told_with_that_topic() -> None:
     builder = read((1, 1, MORE)).at(0.5)
     for topic in (*MORE, "late"):
         builder.event("broker-a", "topic", topic=topic, value={"read": 4, "write": 4, "perm": 6, "version": 1})
     found = check(builder.end(60)).findings
     assert [one.more["came"] for one in found if one.subject == "broker-a" and one.wrong] == ["2 topics, without late"]
-
-
-def test_what_a_slave_acts_by_is_not_writable_until_its_master_registers() -> None:
-    def shows(perm: int) -> list[tuple[str, str]]:
-        builder = cluster(1, ("broker-a", "broker-a/1"), profile="5.x")
-        for broker in ("broker-a", "broker-a/1"):
-            builder.at(1).registers("ns-0", broker, MORE, acting=True)
-        builder.at(1).event("ns-0", "route", topic="more", value=route_of("broker-a", "broker-a/1"))
-        builder.event("ns-0", "route", topic="orders", value=route_of("broker-a", "broker-a/1"))
-        builder.at(20).event("ns-0", "channel_ended", f="peer", op_id="broker-a", value={"reason": "closed"})
-        left = {"brokers": {"broker-a": {"1": address_of("broker-a/1")}}, "queues": {"broker-a": [4, 4, perm, 0]}}
-        for topic in MORE:
-            builder.at(20).event("ns-0", "route", topic=topic, value=left)
-        return [one for one in kinds(builder) if one[0] == "ns-0"]
-
-    assert shows(4) == []
-    assert {kind for _, kind in shows(6)} == {"writable without a master"}
 
 
 @pytest.mark.parametrize(
@@ -427,14 +328,6 @@ def test_a_living_address_stays_unless_another_has_a_greater_state_version(
     assert [one for one in kinds(builder) if one[0] == "ns-0"] == wrong
 
 
-@pytest.mark.parametrize(("broker", "wrong"), [("broker-a", []), ("broker-a/1", [("ns-0", "queues of a slave")])])
-def test_a_name_server_takes_no_topics_of_a_slave(broker: str, wrong: list[tuple[str, str]]) -> None:
-    builder = cluster(1, ("broker-a", "broker-a/1")).at(0).event("ns-0", "route", topic="orders", value=None)
-    builder.at(1).registers("ns-0", broker, ORDERS)
-    shown(builder, 1, **{f"id_{broker_id(broker)}": address_of(broker)})
-    assert kinds(builder) == wrong
-
-
 @pytest.mark.parametrize(
     ("version", "changed", "is_wrong"), [(1, False, False), (1, True, True), (2, True, False), (2, False, True)]
 )
@@ -448,14 +341,6 @@ def test_a_name_server_answers_whether_a_broker_has_another_version_than_it_regi
     builder.at(20.001).event("broker-a", "data_version", value={"changed": changed}, **about)
     builder.at(29).event("broker-a", "data_version", value={"changed": not changed}, **about)
     assert (("ns-0", "compares data versions") in kinds(builder)) is is_wrong
-
-
-@pytest.mark.parametrize(("wiped", "wrong"), [(2, []), (3, [("ns-0", "counts topics")])])
-def test_a_name_server_answers_how_many_topics_of_the_broker_it_wiped(wiped: int, wrong: list[tuple[str, str]]) -> None:
-    builder = read((1, 1, MORE)).at(20)
-    builder.read("ns-0", "WIPE_WRITE_PERM_OF_BROKER", "broker-a", address=None, broker_id=None)
-    builder.event("ns-0", "write_perm", broker_name="broker-a", value={"wiped": wiped})
-    assert [one for one in kinds(builder) if one[1] == "counts topics"] == wrong
 
 
 @pytest.mark.parametrize(

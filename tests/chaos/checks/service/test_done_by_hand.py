@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.checks.service.done_by_hand import judge
-from nemesrv.chaos.verdict import Validity, Verdict
+from nemesrv.chaos.verdict import Validity
 from tests.chaos.builder import HistoryBuilder, address_of, cluster, judging
 
 STRANGE = "10.9.9.9:10911"
@@ -63,24 +63,6 @@ def test_a_stranger_that_is_registered_is_there_until_it_is_silent_and_then_not(
     assert (verdict.verdict, verdict.examined) == (Validity.VALID, 1)
 
 
-def test_a_stranger_that_is_acknowledged_and_not_taken_in_is_invalid() -> None:
-    verdict = check(act(story(), 10, "register", broker_name="broker-x", address=STRANGE).end(90))
-    assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
-    assert verdict.examples[0].more["kind"] == "registered"
-    assert f"broker-x {STRANGE} [4 read, 4 write, perm 6]" in verdict.examples[0].more["due"]
-
-
-@pytest.mark.parametrize("f", ["channel_ended", "scheduled_task"])
-def test_a_stranger_that_stays_though_it_was_silent_or_its_channel_ended_is_invalid(f: str) -> None:
-    builder = act(story(), 10, "register", broker_name="broker-x", address=STRANGE)
-    holds(builder, 9.999, a=OWN, x=STRANGE)
-    ends = {"f": "peer", "op_id": "broker-x", "value": {"reason": "closed"}} if f == "channel_ended" else {}
-    builder.at(135).event("ns-0", f, **(ends or {"f": "scanNotActiveBroker"}))
-    verdict = check(builder.end(140))
-    assert verdict.verdict is Validity.INVALID
-    assert verdict.examples[0].from_ms == 135_000
-
-
 def test_a_broker_that_is_unregistered_is_gone_until_it_registers_again() -> None:
     gone = act(story(), 40, "unregister", broker_name="broker-a", address=OWN)
     holds(gone, 39.999)
@@ -89,33 +71,6 @@ def test_a_broker_that_is_unregistered_is_gone_until_it_registers_again() -> Non
     kept = act(story(), 40, "unregister", broker_name="broker-a", address=OWN).end(90)
     verdict = check(kept)
     assert (verdict.verdict, verdict.examples[0].over_ms) == (Validity.INVALID, 21_002.0)
-
-
-def test_a_permission_that_is_wiped_stays_so_until_the_broker_registers_another_version() -> None:
-    wiped = act(story(), 40, "wipe_write_perm", broker_name="broker-a")
-    holds(wiped, 39.999, perm=4, a=OWN)
-    wiped.at(70).registers(*OF_A, version=2)
-    holds(wiped, 70, a=OWN)
-    assert check(wiped.end(90)).verdict is Validity.VALID
-    assert check(act(story(), 40, "wipe_write_perm", broker_name="broker-a").end(90)).verdict is Validity.INVALID
-
-
-def test_a_topic_that_is_deleted_is_gone_until_a_broker_brings_it_back() -> None:
-    deleted = holds(act(story(), 40, "delete_topic", topic="orders"), 39.999)
-    assert check(deleted.end(90)).verdict is Validity.VALID
-    verdict = check(act(story(), 40, "delete_topic", topic="orders").end(90))
-    assert (verdict.verdict, verdict.examples[0].more["due"]) == (Validity.INVALID, "no route")
-
-
-def test_a_topic_that_is_deleted_of_one_cluster_keeps_the_rows_of_the_others_brokers() -> None:
-    def deleted(cluster: str, **left: str) -> Verdict:
-        asked = {"topic": "orders", "value": {"cluster_name": cluster}}
-        return check(holds(act(story(), 40, "delete_topic", **asked), 39.999, **left).end(90))
-
-    assert deleted("eu", a=OWN).verdict is Validity.VALID
-    assert deleted("DefaultCluster").verdict is Validity.VALID
-    verdict = deleted("eu")
-    assert (verdict.verdict, verdict.examples[0].more["kind"]) == (Validity.INVALID, "spared")
 
 
 @pytest.mark.parametrize("leaves", [True, False])
@@ -129,13 +84,6 @@ def test_of_a_name_of_two_clusters_that_left_nobody_knows_which_cluster_still_ha
     assert check(told.end(90)).verdict is (Validity.VALID if leaves else Validity.INVALID)
 
 
-def test_a_topic_that_a_broker_does_not_change_though_it_says_so_is_invalid() -> None:
-    asked = {"target": "broker-a", "topic": "orders", "value": {"read_queues": 8, "write_queues": 8}}
-    assert check(act(story(), 40, "update_topic", **asked).end(90)).verdict is Validity.INVALID
-    changed = story().at(40).event("broker-a", "topic", topic="orders", value={"read": 8, "write": 8, "perm": 6})
-    assert check(act(changed, 40, "update_topic", **asked).end(90)).verdict is Validity.VALID
-
-
 @pytest.mark.parametrize(("took_ms", "is_judged"), [(5.0, True), (6_000.0, False)])
 def test_of_two_acts_on_a_topic_at_one_time_nobody_knows_which_the_broker_handled_last(
     took_ms: float, is_judged: bool
@@ -144,26 +92,6 @@ def test_of_two_acts_on_a_topic_at_one_time_nobody_knows_which_the_broker_handle
     both = act(story(), 40, "delete_topic", target="broker-a", topic="orders", fault_id="act-1")
     judged = check(act(both, 45, "update_topic", **asked, value={"read_queues": 8, "write_queues": 8}).end(90))
     assert (judged.verdict is Validity.INVALID) is is_judged
-
-
-@pytest.mark.parametrize(("perm", "is_valid"), [(4, True), (6, False)])
-def test_an_update_of_a_topic_changes_its_permission_too(*, perm: int, is_valid: bool) -> None:
-    asked = {"target": "broker-a", "topic": "orders", "value": {"read_queues": 8, "write_queues": 8, "perm": 4}}
-    changed = story().at(40).event("broker-a", "topic", topic="orders", value={"read": 8, "write": 8, "perm": perm})
-    verdict = check(act(changed, 40, "update_topic", **asked).end(90)).verdict
-    assert verdict is (Validity.VALID if is_valid else Validity.INVALID)
-
-
-@pytest.mark.parametrize(("perm", "permission", "is_valid"), [(6, 6, True), (4, 6, False), (4, 4, True)])
-def test_a_topic_has_its_permission_again_when_the_broker_has_its_own(
-    *, perm: int, permission: int, is_valid: bool
-) -> None:
-    told = story().at(10).event("broker-a", "topic", topic="orders", value={"read": 8, "write": 8, "perm": 6})
-    for at_s, has, of_broker in ((40, 4, 4), (60, perm, permission)):
-        told.at(at_s).event("broker-a", "topic", topic="orders", value={"read": 8, "write": 8, "perm": has})
-        act(told, at_s, "update_config", target="broker-a", value={"settings": {"brokerPermission": of_broker}})
-    wrong = [one.topic for one in check(told.end(90)).findings if one.wrong]
-    assert wrong == ([] if is_valid else ["orders"])
 
 
 @pytest.mark.parametrize(

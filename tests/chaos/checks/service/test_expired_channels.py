@@ -26,25 +26,6 @@ def story() -> HistoryBuilder:
     )
 
 
-@pytest.mark.parametrize(("channel", "wrong"), [("1", [("ns-0", 1)]), ("2", [])])
-def test_a_name_server_reads_no_more_from_the_channel_of_a_broker_that_it_dropped(
-    channel: str, wrong: list[tuple[str, int]]
-) -> None:
-    told = story().at(10).registers("ns-0", "broker-a", channel="1")
-    about = {"broker_name": "broker-a", "broker_id": 0, "address": address_of("broker-a")}
-    told.at(135).event("ns-0", "broker_dropped", value={"reason": "expired"}, **about)
-    assert found(told.at(150).registers("ns-0", "broker-a", channel=channel)) == wrong
-
-
-@pytest.mark.parametrize(("channel", "wrong"), [("7", [("broker-a", 1)]), ("8", [])])
-def test_a_broker_reads_no_more_from_the_channel_of_a_client_that_it_forgot(
-    channel: str, wrong: list[tuple[str, int]]
-) -> None:
-    told = story().at(10).hears("broker-a", "consumer-0", "7").at(135)
-    told.forgets("broker-a", "consumer-0", "expired", channel="7", groups=["g"])
-    assert found(told.at(150).hears("broker-a", "consumer-0", channel)) == wrong
-
-
 @pytest.mark.parametrize(("heard_again", "wrong"), [(False, [("broker-a", 1)]), (True, [])])
 def test_a_client_whose_channel_ended_expires_only_if_it_was_heard_there_again(
     heard_again: bool, wrong: list[tuple[str, int]]

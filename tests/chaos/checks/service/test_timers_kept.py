@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.checks.service.timers_kept import judge
-from nemesrv.chaos.oracle.broker import CLIENT_SCAN, FETCH, HOLD_CHECK, REGISTER, SYNCHRONIZE
+from nemesrv.chaos.oracle.broker import CLIENT_SCAN, FETCH, HOLD_CHECK, REGISTER
 from nemesrv.chaos.oracle.name_server import SCAN
 from nemesrv.chaos.oracle.time_outs import HEARTBEAT, PERSIST, POLL, REBALANCE
 from nemesrv.chaos.verdict import Finding, Validity, Verdict
@@ -140,15 +140,6 @@ def test_a_task_that_stops_is_found(task: str) -> None:
 @pytest.mark.parametrize("task", [task for task in RATES if task != REBALANCE])
 def test_a_task_that_never_runs_is_found(task: str) -> None:
     assert [found.object for found in wrong(check(story(task)))] == [task]
-
-
-@pytest.mark.parametrize(("period_s", "wrong_"), [(10, 0), (10.5, 9), (9.5, 9)])
-def test_a_slave_synchronizes_at_its_rate(period_s: float, wrong_: int) -> None:
-    told = cluster(1, ("broker-a", "broker-a/1"))
-    for number in range(10):
-        told.at(3 + number * period_s).event("broker-a/1", "scheduled_task", f=SYNCHRONIZE, duration_ms=0.0)
-    found = [found for found in check(told).findings if found.object == SYNCHRONIZE and found.kind == "each 10 s"]
-    assert [(one.subject, one.wrong) for one in found] == [("broker-a/1", wrong_)]
 
 
 def test_a_list_by_http_that_came_as_its_broker_started_excuses_none_of_its_timers() -> None:

@@ -1,7 +1,5 @@
 """timers_kept over what clients say of themselves to brokers: as it is, and otherwise."""
 
-from typing import Any
-
 import pytest
 
 from nemesrv.chaos.checks.service.timers_kept import judge
@@ -11,44 +9,11 @@ from tests.chaos.builder import HOLE, HistoryBuilder, address_of, cluster
 
 from .test_timers_kept import story, wrong
 
-GROUPS = {CONSUMER_GROUP: "CLUSTERING"}
 VERSIONS = {"orders": 1, f"%RETRY%{CONSUMER_GROUP}": 1}
 
 
 def kinds(told: HistoryBuilder) -> list[str]:
     return [one.kind for one in wrong(judge(*told.end(100, 1.0).facts()))]
-
-
-@pytest.mark.parametrize(
-    ("said", "found"),
-    [
-        ({}, []),
-        ({"client": "127.0.0.1@consumer-0#2"}, ["has its clientId"]),
-        ({"client": "127.0.0.1@consumer-0"}, ["has its clientId"]),
-        ({"groups": {}}, ["names its group"]),
-        ({"groups": {"others": "CLUSTERING"}}, ["names its group"]),
-        ({"groups": {CONSUMER_GROUP: "BROADCASTING"}}, ["has its message model"]),
-        ({"versions": {"orders": 1}}, ["names all topics"]),
-        ({"wanted": {"orders": "a || b"}}, ["has its expression"]),
-    ],
-)
-def test_a_heartbeat_says_what_its_consumer_is(said: dict[str, Any], found: list[str]) -> None:
-    told = story()
-    told.rows[0]["value"]["workload"] = {"topic": "orders"}
-    told.at(0).event("consumer-0", "client_id", value={"client": "127.0.0.1@consumer-0#1"})
-    told.at(50).hears("broker-a", "consumer-0", groups=GROUPS, versions=VERSIONS)
-    told.rows[-1]["value"] |= said
-    assert kinds(told) == found
-
-
-@pytest.mark.parametrize(("other", "found"), [(2, []), (1, [("consumer-1", "has its own clientId")])])
-def test_no_two_clients_have_one_client_id(other: int, found: list[tuple[str, str]]) -> None:
-    told = cluster(1, ("broker-a",), ("consumer-0", "consumer-1"))
-    for name, number in (("consumer-0", 1), ("consumer-1", other)):
-        told.at(0).event(name, "client_id", value={"client": f"127.0.0.1@consumer-0#{number}"})
-        told.event(name, "scheduled_task", f="x", duration_ms=0.0)
-    judged = wrong(judge(*told.end(100, 1.0).facts()))
-    assert [(one.subject, one.kind) for one in judged if "clientId" in one.kind] == found
 
 
 @pytest.mark.parametrize(("groups", "found"), [({"writers": "PRODUCER"}, []), ({}, ["names its group"]), (None, [])])
@@ -80,15 +45,6 @@ def test_the_heartbeats_after_a_change_of_queues_have_another_sub_version(
     told.at(30).event("consumer-0", "assigned", topic="orders", value=[["broker-a", 0]])
     told.at(heard_s).hears("broker-a", "consumer-0", versions={**VERSIONS, "orders": version})
     assert kinds(told).count("has a new subVersion") == found
-
-
-@pytest.mark.parametrize(
-    ("said", "found"),
-    [({}, []), ({"messages": 1}, ["asks for pullBatchSize"]), ({"held_ms": 1500}, ["asks to be held"])],
-)
-def test_a_pull_asks_for_pull_batch_size_messages_and_to_be_held_15_s(said: dict[str, int], found: list[str]) -> None:
-    value = {"client": "127.0.0.1@consumer-0#1", "group": CONSUMER_GROUP, "messages": 32, "held_ms": 15_000, **said}
-    assert kinds(story().at(50).event("broker-a", "pull_asked", op_id="1", value=value)) == found
 
 
 @pytest.mark.parametrize(("at_b", "without_a_list", "found"), [(0, 0, 1), (1, 0, 1), (12, 0, 0), (0, 40, 0)])

@@ -9,20 +9,16 @@ import pytest
 from rich.console import Console
 
 from nemesrv.actors.broker.server import Broker
-from nemesrv.actors.namesrv.server import NameServer
 from nemesrv.chaos.__main__ import cli
 from nemesrv.chaos.checks import CHECKS
 from nemesrv.chaos.checks.check import Group
 from nemesrv.chaos.experiment.nodes import NodePlan
-from nemesrv.chaos.experiment.workloads.producer import ProducerNode
 from nemesrv.chaos.proof.defects import _ALL, DEFECTS, EVERY
 from nemesrv.chaos.proof.selftest import SelftestOutcome, plan_of, print_outcomes, scenario_of
 from nemesrv.chaos.scenarios.loading import KINDS_SHIPPED, all_shipped, find, shipped
 from nemesrv.chaos.scenarios.model import CHECK_NAMES
-from nemesrv.chaos.topology import NodeKind
 from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.node import Node, NodeContext
-from tests.actors.namesrv.helpers import registration, topic
 from tests.virtual import MemoryNetwork, VirtualClock, run
 
 
@@ -88,38 +84,6 @@ def test_a_defect_can_be_planted_in_each_node_that_it_is_meant_for(name: str, tm
                 await made.stop()
 
     run(body)
-
-
-def test_a_client_that_starts_at_the_first_keeps_the_given_order_and_takes_its_first_entry(tmp_path: Path) -> None:
-    async def first_choices(defect: str | None) -> set[tuple[tuple[Address, ...], Address]]:
-        found = set()
-        for seed in range(20):
-            made = plan(defect).factory("producer-0", find("smoke").topology().kinds["producer-0"])
-            node = made(
-                NodeContext(name="producer-0", clock=VirtualClock(), network=MemoryNetwork(), rng=random.Random(seed))
-            )
-            assert isinstance(node, ProducerNode)
-            node.instance.name_server.start()
-            selector = node.instance.name_server.selector
-            found.add((selector.addresses, selector.advance(None).new))
-        return found
-
-    given = plan().name_servers("producer-0")
-    assert run(lambda: first_choices("client-starts-at-the-first")) == {(given, given[0])}
-    assert len(run(lambda: first_choices(None))) > 5
-
-
-def test_a_name_server_that_counts_a_queue_less_shows_one_less_in_its_routes(tmp_path: Path) -> None:
-    async def queues(defect: str | None) -> list[tuple[int, int]]:
-        made = plan(defect).factory("ns-0", NodeKind.NAME_SERVER)(context("ns-0", tmp_path))
-        assert isinstance(made, NameServer)
-        made.table.register(registration(topics=[topic("orders", queues=4)]), now_ms=0)
-        route = made.table.route("orders")
-        assert route is not None
-        return [(row.read_queue_nums, row.write_queue_nums) for row in route.queue_datas]
-
-    assert run(lambda: queues(None)) == [(4, 4)]
-    assert run(lambda: queues("name-server-counts-a-queue-less")) == [(3, 3)]
 
 
 def test_the_self_test_runs_each_clean_twin_once_before_its_defects() -> None:
