@@ -324,6 +324,7 @@ _OF_PATTERN: Mapping[str, str] = {
     r"never used (in \d+ sends)": "{producer} sent nothing to {broker+topic} {0}, though {producer}'s route had "
     "{broker}",
     r"stored (\d+ times) by (\d+) tries": "brokers stored a message {0} (one copy: {broker}), but it had {1} tries",
+    r"alone stored (\d+ times) by (\d+) tries": "{a_broker} stored a message {0}, but it had {1} tries",
     r"sent (\d+ times) in (\d+) tries": "{producer} sent a message {0} (one copy: {broker}), but counted {1} tries",
     r"(acknowledged|answered) (.+) late": "{node} {0} {1} late",
     r"handed (delayed )?messages over late": "{a_broker} delivered {0}messages late",

@@ -115,13 +115,18 @@ def holdings(world: World, rows: Rows) -> dict[Queue, list[Holding]]:
 
 def delivered(world: World, broker: str, level: str, sent_ms: float, acked_ms: float) -> Stretch | None:
     """From when on, and from when on for certain, the broker has delivered a message of this delay level to its topic;
-    None where nobody can say: the due time is one of the broker's wall clock, a message may be lost or kept anew where
-    another broker becomes the master, and nobody knows which broker has a name that somebody registered by hand.
+    None where nobody can say: a message may be lost, or kept anew, where another broker becomes the master."""
+    is_switched = any(act.f == "switch" and broker_name(act.node or "") == broker for act in world.acts)
+    return None if is_switched else falls_due(world, broker, level, sent_ms, acked_ms)
+
+
+def falls_due(world: World, broker: str, level: str, sent_ms: float, acked_ms: float) -> Stretch | None:
+    """The same at the broker that is the master then; None where nobody can say: the due time is one of the broker's
+    wall clock, and nobody knows which broker has a name that somebody registered by hand, or that elects its master.
 
     A store whose disk is full takes no message that becomes due, either: its level tries again every 10 s."""
     of_name = [node.name for node in world.of_kind("broker", "slave") if broker_name(node.name) == broker]
-    is_switched = any(act.f == "switch" for act in world.acts)
-    if not of_name or is_switched or elects(world, broker) or any(world.clocks.get(node) for node in of_name):
+    if not of_name or elects(world, broker) or any(world.clocks.get(node) for node in of_name):
         return None
     levels_ms = parse_delay_levels(str(world.setting(of_name[0], "messageDelayLevel")))
     kept_ms = float(levels_ms[min(int(level), len(levels_ms)) - 1])
@@ -158,10 +163,15 @@ class Dues:
         """When the queues changed that a consumer has of a topic."""
         self._rounds = grouped((row.node, row) for row in rows("scheduled_task") if row.f == HEARTBEAT)
         self._lost = [row for row in rows("timed_out") if row.f == RequestCode.PULL_MESSAGE.name]
+        self._made = {broker_name(act.node or ""): act.began_ms for act in world.acts if act.f == "switch"}
+        """When a slave was made the master of the broker name by hand."""
         self.memo: dict[Any, Any] = {}
 
     def of(self, queue: Queue, offset: int, acked_ms: float, asker: Asker) -> Due | None:
-        """None: nothing makes it due before the run's end."""
+        """None: nothing makes it due before the run's end. Or a new master may have given it the offset of a message
+        that was not copied, and that the group had passed."""
+        if acked_ms >= self._made.get(queue[1], math.inf):
+            return None
         held = [h for h in self.held.get(queue, ()) if h.node in asker.members and self.world.permits(queue[1], h.node)]
         found = [
             due

@@ -65,11 +65,13 @@ def keeps_own_offsets(world: World, slave: str, from_ms: float, to_ms: float) ->
 def offsets_copied(world: World, master: str) -> Sequence[Stretch]:
     """When each slave of the name has taken its master's offsets over each 10 s, and copied its messages, for certain:
     nothing was done to them, to a NameServer or to a link of theirs, and a registration since has told the slaves of
-    their master. Of somebody else's brokers nothing is certain."""
+    their master. Of somebody else's brokers nothing is certain, nor after an operator's first act."""
     family = (master, *slaves_of(world, master))
+    by_hand_ms = min((act.began_ms for act in world.acts), default=world.end_ms)
     lists = {frozenset(server.name for server in world.listed(node)) for node in family}
     theirs = not all(world.is_ours(node) for node in family)
-    if len(family) == 1 or len(lists) > 1 or theirs or world.acts or elects(world, master):
+    others = any(act.f != "switch" for act in world.acts)
+    if len(family) == 1 or len(lists) > 1 or theirs or others or elects(world, master):
         return []
     timers = world.timers_of(*family)
     after_ms = timers.R_ms + timers.B_ms + timers.C_ms + 2 * SYNCHRONIZED_MS
@@ -82,7 +84,7 @@ def offsets_copied(world: World, master: str) -> Sequence[Stretch]:
     changes = [ms for node in family for life in world.lives_of(node) for ms in (life.start_ms, life.end_ms)]
     changes += [move.from_ms for node in world.nodes if node.name in family for move in node.moves]
     taken += [Stretch(at_ms, at_ms + after_ms) for at_ms in changes if at_ms < world.end_ms]
-    return without(min(changes, default=0.0), world.end_ms, merged(taken))
+    return without(min(changes, default=0.0), by_hand_ms, merged(taken))
 
 
 @once

@@ -468,6 +468,15 @@ class World:
         return differ if self.views_differ else self.mixed_up_by_hand
 
     @property
+    def lost_by_hand(self) -> str:
+        """What was done by hand so that an acknowledged message, its offset or its broker may be lost; "" for
+        nothing."""
+        for act in self.acts:
+            if act.f == "switch" and act.may_be_done:
+                return f"{act.act_id} gave {broker_name(act.node)} a master that may lack messages of the one before"
+        return self.mixed_up_by_hand
+
+    @property
     def mixed_up_by_hand(self) -> str:
         """What was done by hand so that a message's queue does not tell its broker, or that it is gone; "" for
         nothing."""
@@ -478,8 +487,6 @@ class World:
                 continue
             if act.f == "delete_topic" and act.topic in used and act.node in own:
                 return f"{act.act_id} deleted the messages of {act.topic} at {act.node}"
-            if act.f == "switch":
-                return f"{act.act_id} gave {broker_name(act.node)} a master that may lack messages of the one before"
             told = used & (act.value.get("topics") or {}).keys()
             of = broker_name(self.owners.get(act.address, act.broker))
             is_anothers = act.broker in own and of in own and of != act.broker

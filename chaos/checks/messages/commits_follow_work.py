@@ -67,7 +67,7 @@ def judge(history: Gathering, world: World) -> Verdict:
     counts = Counter(facts.counts)
     own = [*_begun(history.control, world), *misplaced(facts.at_slaves, rules.dues, history.control)]
     found = [*facts.findings, *own]
-    unclear = world.mixed_up_by_hand
+    unclear = world.lost_by_hand
     if unclear and any(counts[rule] for rule in _OF_ONE_ANSWER):
         counts, own = Counter({rule: counts[rule] for rule in ("commits", *_OF_ONE_ANSWER)}), []
         unclear, found = "", [one for one in found if one.more["rule"] in _OF_ONE_ANSWER]

@@ -39,11 +39,12 @@ from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
 from ...arrow import np, pa, pc
 from ...faults.fault import Loss
 from ...oracle.commits import Redelivery, commit_ms, flush_ms
-from ...oracle.deliveries import delivered
+from ...oracle.deliveries import falls_due
 from ...oracle.intervals import grouped
 from ...oracle.recorded import Fault
-from ...oracle.slaves import slaves_of
+from ...oracle.slaves import SYNCHRONIZED_MS, offsets_copied, slaves_of
 from ...oracle.world import World
+from ...topology import broker_name
 from ...verdict import Finding, Verdict
 from ..check import Found, Group, Needs, Section, check, foremost, largest
 from ..findings import Rule, finding, rounded, verdict_by_counts, wrong_or_late
@@ -258,6 +259,7 @@ def _stored(part: Part, world: World, allowed: Tolerance) -> Repeats:
         tries[row["msg_key"]] += row["attempt"] or 1
         senders[row["msg_key"]] = row["node"]
     read_again = Counter(row.msg_key for row in part.control.rows("send_read_again"))
+    masters = {broker_name(act.node or ""): act.node or "" for act in world.acts if act.f == "switch"}
     again, findings = 0, list[Finding]()
     for msg_key, of_key in stored.items():
         places, times = {_place(row) for row in of_key}, [row["time_ms"] for row in of_key]
@@ -266,7 +268,9 @@ def _stored(part: Part, world: World, allowed: Tolerance) -> Repeats:
         if len(places) > tried:
             read = {_place(row) for row in of_key if row["event"] == "read"}
             what = f"stored {len(places)} times by {tried} tries" if len(read) > tried or not read else MISNAMED
-            sender = ""
+            sender, names = "", {row["broker_name"] for row in of_key}
+            if len(names) == 1 and what != MISNAMED:
+                what, sender = f"alone {what}", masters.get(*names, *names)
             if len(read) > tried and len(places) <= tried + read_again[msg_key]:
                 what, sender = f"sent {len(places)} times in {tried} tries", senders.get(msg_key, "")
             copy = {**dict(zip(PLACE, max(places), strict=True)), "msg_key": msg_key, "time_ms": max(times)}
@@ -276,12 +280,16 @@ def _stored(part: Part, world: World, allowed: Tolerance) -> Repeats:
 
 def _may_come_again(world: World, send: Row, faults: Sequence[Fault]) -> bool:
     """Whether the broker may not know, when it begins anew after a crash, that it has delivered this delayed message:
-    it writes how far it is each flushDelayOffsetInterval. A broker that stood still may have delivered it late.
-    `faults`: of the broker's process, and of its slaves'."""
+    it writes how far it is each flushDelayOffsetInterval. A broker that stood still may have delivered it late. A slave
+    that is made master knows what it last copied. `faults`: of the broker's process, and of its slaves'."""
     broker, began_ms = send["broker_name"], send["time_ms"] - (send["duration_ms"] or 0.0)
-    due = delivered(world, broker, send["f"], began_ms, send["time_ms"])
+    due = falls_due(world, broker, send["f"], began_ms, send["time_ms"])
     if due is None:
         return True
+    for act in (act for act in world.acts if act.f == "switch" and broker_name(act.node or "") == broker):
+        copied_ms = max((one.end_ms for one in offsets_copied(world, broker) if one.start_ms < act.began_ms), default=0)
+        if due.end_ms >= copied_ms - SYNCHRONIZED_MS - world.timers.lateness_cap_ms:
+            return True
     late_ms = FLUSHED_MS + world.timers.lateness_cap_ms
     for crash in (one for one in faults if one.ends_process and one.loss(world.timers) is not Loss.GRACEFUL):
         stood = any(one is not crash and one.overlaps(due.start_ms, crash.start_ms) for one in faults)

@@ -193,6 +193,8 @@ def _told(measured: Mapping[str, Any]) -> str:
 
 def _undecided(world: World) -> str:
     """What waits at the run's end is not delivered: which settle time decides whether it should have been."""
+    if world.lost_by_hand:
+        return f"and {world.lost_by_hand}"
     if any(fault.end_ms >= world.end_ms for fault in harmful(world)):
         return "and a fault had not ended: a run that ends it, and goes on, decides them"
     brokers, clients = world.of_kind("broker"), [one.name for one in world.of_kind("consumer")]

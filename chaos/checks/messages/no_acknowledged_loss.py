@@ -139,7 +139,7 @@ def judge(history: Gathering, world: World) -> Verdict:
         why_unsure=f"{of['unread']} acknowledged sends were not received, and the final reads of their queues are "
         "incomplete",
         nothing="no send was acknowledged",
-        unclear=world.mixed_up_by_hand if of["lost"] else "",
+        unclear=world.lost_by_hand if of["lost"] else "",
         measured={name: count for name, count in of.items() if name in _COUNTS or count},
         allowed=allowed,
         findings=findings,
@@ -173,7 +173,7 @@ def _forgotten(sends: pa.Table, part: Part, world: World) -> Flags:
     ended, offsets, found = floats(sends["time_ms"]), floats(sends["offset"]), np.zeros(len(sends), bool)
     apart_ms = world.timers.clocks_ms
     for boot in part.control.rows("boot"):
-        if not boot.incarnation or not world.is_ours(boot.node) or world.mixed_up_by_hand:
+        if not boot.incarnation or not world.is_ours(boot.node) or world.lost_by_hand:
             continue
         before = ended < boot.time_ms - apart_ms
         before &= pc.fill_null(pc.equal(sends["broker_name"], boot.node), False).to_numpy()

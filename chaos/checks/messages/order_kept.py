@@ -149,7 +149,7 @@ def judge(history: Gathering, world: World) -> Verdict:
         wrong=wrong,
         why=f"{wrong} of {examined} acknowledged sends, answers or receipts are out of order or say what is not so",
         nothing="no send was acknowledged",
-        unclear=world.mixed_up_by_hand,
+        unclear=world.lost_by_hand,
         measured=measured | {"out_of_order": wrong},
         allowed=allowed,
         findings=order.findings,

@@ -267,6 +267,12 @@ def slave_made_master_stores_nothing(broker: Broker) -> None:
         raise StoreFull("message store is slave mode, so putMessage is forbidden")
 
 
+@planted(SLAVE_OF_A, "slave-made-master", caught_by="duplicates")
+def slave_copies_no_delay_offsets(broker: Broker) -> None:
+    """a slave does not copy how far its master is with delayed messages, and delivers them again as master"""
+    replace_part(broker._schedule, "take", does_nothing)
+
+
 @planted(SLAVE_OF_A, _READS, caught_by="commits_follow_work")
 @may_find("duplicates")
 def slave_stores_no_commit(broker: Broker) -> None:
