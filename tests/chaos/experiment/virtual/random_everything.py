@@ -4,9 +4,9 @@
 random_scenarios; with `--real` in real processes. Each seed takes the cluster of random_language (slaves, late comers,
 own lists, an address server, zones, topics, groups, phases, settings), and its timeline, or random_actions' (shapes,
 names, flaps, storms, faults of clients, half_open, syn_drop), or both; acts by hand and wrong clocks (random_acts)
-among them; slaves that act for masters; brokers that come back at another address; clients of other languages; and
-settings from the whole catalogue. What the language refuses is drawn again. INVALID is a false alarm, or a mistake in
-our nodes: either is ours.
+among them; slaves that act for masters, or are made masters by hand; brokers that come back at another address;
+clients of other languages; and settings from the whole catalogue. What the language refuses is drawn again. INVALID is
+a false alarm, or a mistake in our nodes: either is ours.
 """
 
 import random
@@ -20,7 +20,7 @@ from nemesrv.chaos.oracle.client_profiles import PROFILES
 from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.scenarios.model import Scenario
 from nemesrv.chaos.settings.catalogue import settings_for
-from nemesrv.chaos.topology import NodeKind
+from nemesrv.chaos.topology import NodeKind, broker_name
 
 from . import random_actions, random_acts, random_language, random_scenarios
 
@@ -56,6 +56,7 @@ def random_scenario(seed: int) -> Scenario:
         (0.15, _clients_of_other_languages),
         (0.15, _one_order),
         (0.8, _settings),
+        (0.3, _made_masters),
     )
     for chance, change in changes:
         if rng.random() < chance:
@@ -145,6 +146,16 @@ def _settings(document: Document, rng: random.Random) -> None:
             least, most, *_ = map(int, re.findall(r"-?\d+", allowed.words))
             times = round(default * rng.choice((0.34, 0.5, 1.5, 3)))
             document["config"].setdefault(group, {})[name] = min(max(times, least), most)
+
+
+def _made_masters(document: Document, rng: random.Random) -> None:
+    """A master that is lost for good, and its slave, which is made master by hand."""
+    slaves = parse(document, file="random.yaml").topology().of(NodeKind.SLAVE)
+    if slaves:
+        slave, at_s = rng.choice(slaves), round(rng.uniform(5, 200), 3)
+        lost = {"at_s": at_s, "do": rng.choice(("kill", "stop")), "nodes": [broker_name(slave)]}
+        made = {"at_s": round(at_s + rng.uniform(0.5, 90), 3), "do": "switch", "nodes": [slave]}
+        document["timeline"] = _in_order([*document["timeline"], lost, made])
 
 
 if __name__ == "__main__":
