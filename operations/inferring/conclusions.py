@@ -160,7 +160,6 @@ def _arrivals(seen: Seen) -> None:
         log_ends = seen.own[edge.peer][-1] if seen.is_written(edge.peer) else 0.0
         more: list[Sign] = []
         if told:
-            seen.arrivals[edge] = came
             signs = [
                 s
                 for s in signs

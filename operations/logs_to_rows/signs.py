@@ -98,8 +98,6 @@ class Seen:
     """Client to its chosen NameServer from that time on."""
     idle: dict[Edge, list[float]] = field(default_factory=dict)
     """Times at which the client closed an unused channel."""
-    arrivals: dict[Edge, list[float]] = field(default_factory=dict)
-    """Registrations at NameServers whose log has every one."""
     unsure: frozenset[str] = frozenset()
     """Nodes with an unknown clock."""
     unpinned: frozenset[str] = frozenset()
