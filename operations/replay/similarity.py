@@ -39,8 +39,6 @@ class Similarity:
     worst_ms: float
     exact_ms: float
     """The error of half of the nodes at least."""
-    least_exact: str
-    least_exact_ms: float
     pairs: Sequence[TransitionPair]
     of_logs: bool = False
     """Whether the original was imported, so that logs show only a part of its transitions."""
@@ -82,8 +80,6 @@ class Similarity:
             came += f" ({_s(self.p90_ms)} for 90 %, {_s(self.worst_ms)} at worst{worst})"
         beside = f"; {self.extra} came that the original has not" if self.extra else ""
         exact = f"; the original's stamps are exact to {_s(self.exact_ms)}"
-        if self.least_exact_ms > 2 * self.exact_ms:
-            exact += f" (of {self.least_exact} to {_s(self.least_exact_ms)})"
         similar = math.floor(100 * self.similarity) / 100  # 0.896 is not 0.9, and not `again`
         return (
             f"{said[self.happens]}: {came}{beside}{exact}. Similarity {similar:.2f} (from {AGAIN:g} on it happens "
@@ -136,8 +132,6 @@ def similarity(
         p90_ms=percentile(apart, 0.9) or 0.0,
         worst_ms=max(apart, default=0.0),
         exact_ms=percentile([*exact.values()], 0.5) or EXACT_MS,
-        least_exact=max(exact, key=exact.__getitem__, default=""),
-        least_exact_ms=max(exact.values(), default=EXACT_MS),
         pairs=pairs,
         of_logs=of_logs,
     )
