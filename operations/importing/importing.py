@@ -130,36 +130,17 @@ def import_logs(
     offsets: Mapping[str, float],
 ) -> Imported:
     """Write the run folder of the incident in these logs. Raises LogError if no log is RocketMQ's."""
-    try:
-        read = gather(spark, places, EVENTS, Hearing)
-        return written(
-            out,
-            read.lines,
-            read.files,
-            zones=zones,
-            offsets=offsets,
-            reading=read.notes,
-            shapes=read.shapes,
-            texts=all_heard(read.listeners),
-        )
-    except LogError as exc:
-        if (run := next(filter(None, map(_run_of, places)), None)) is None:
-            raise
-        place, folder = run
-        raise LogError(
-            f"{place} has logs of a run of nemesrv, and import reads only logs of RocketMQ's programs. The run is in "
-            f"{folder}: `nemesrv check {folder}` judges the run, and `nemesrv replay {folder}` repeats it"
-        ) from exc
-
-
-def _run_of(place: Path | str) -> tuple[Path, Path] | None:
-    """Return the place and the run folder, if the place is a run folder or in the `logs` of a run folder."""
-    path = Path(place)
-    for each in (path, *path.parents):
-        logs = each / "logs"
-        if RunFolder(each).scenario_file.is_file() and logs.is_dir() and (path == each or path.is_relative_to(logs)):
-            return (path, each) if path.exists() else None
-    return None
+    read = gather(spark, places, EVENTS, Hearing)
+    return written(
+        out,
+        read.lines,
+        read.files,
+        zones=zones,
+        offsets=offsets,
+        reading=read.notes,
+        shapes=read.shapes,
+        texts=all_heard(read.listeners),
+    )
 
 
 def written(

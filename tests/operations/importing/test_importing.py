@@ -27,7 +27,6 @@ from nemesrv.chaos.shapes import shape_of
 from nemesrv.chaos.topology import Topology
 from nemesrv.chaos.verdict import Finding, Validity
 from nemesrv.operations.cluster.doctor import diagnosed
-from nemesrv.operations.importing import importing
 from nemesrv.operations.importing.fault_rows import fault_rows, unexplained
 from nemesrv.operations.importing.importing import Imported, offsets_given, written, zones_given
 from nemesrv.operations.importing.printing import _timeline, _topology, episode_lines, lines_of, undecided_lines
@@ -35,7 +34,7 @@ from nemesrv.operations.inferring.conditions import _follows
 from nemesrv.operations.inferring.episodes import episodes_of
 from nemesrv.operations.inferring.said import texts_in
 from nemesrv.operations.inferring.suffering import Suffered
-from nemesrv.operations.logs_to_rows.gather import Gathered, plain_logs
+from nemesrv.operations.logs_to_rows.gather import plain_logs
 from nemesrv.operations.logs_to_rows.reconstruct import reconstruct
 from tests.chaos.builder import valid
 from tests.operations.logs_to_rows.test_reconstruct import broker, name_server
@@ -376,21 +375,7 @@ def test_logs_without_a_line_of_rocketmq_s_are_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
-def test_logs_of_a_run_of_nemesrv_s_own_are_the_run_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = tmp_path / "run"
-    (run / "logs").mkdir(parents=True)
-    (run / "scenario.yaml").touch()
-    monkeypatch.setattr(importing, "gather", lambda *_: Gathered([], [], [], []))
-    said = f"{run}/logs has logs of a run of nemesrv, .* is in {run}: `nemesrv check {run}` .*`nemesrv replay {run}`"
-    with pytest.raises(ScenarioError, match=said):
-        importing.import_logs(Mock(), [run / "logs"], tmp_path / "out", zones={}, offsets={})
-    (run / "other").mkdir()
-    monkeypatch.undo()
-    with pytest.raises(ScenarioError, match="other: no log is there"):
-        importing.import_logs(Mock(), [run / "other"], tmp_path / "out", zones={}, offsets={})
-
-
-def test_copied_logs_of_a_run_of_nemesrv_s_own_are_refused_in_one_sentence(tmp_path: Path) -> None:
+def test_logs_of_a_run_of_nemesrv_s_own_are_refused_in_one_sentence(tmp_path: Path) -> None:
     ok = "2023-11-14 22:13:41,661 INFO nemesrv.broker-{}: register broker[0]to name server 10.0.1.3:9876 OK\n"
     for name in "ab":
         (tmp_path / f"broker-{name}.log").write_text(ok.format(name) * 3)
