@@ -96,12 +96,6 @@ def are_large(places: Sequence[str | Path]) -> bool:
     return sum(sizes.values()) > LARGE
 
 
-def by_processes(work: Callable[[Item], Found], items: Sequence[Item]) -> Iterator[Found]:
-    """Return the result of `work` for each item, in order; one process per core of this machine works on the items."""
-    with ProcessPoolExecutor(mp_context=get_context("spawn")) as processes:
-        yield from processes.map(work, items)
-
-
 def skimmed(
     spark: SparkSession | None,
     places: Sequence[str | Path],
@@ -110,10 +104,10 @@ def skimmed(
     listens: Listens | None = None,
 ) -> LogsRead:
     """Return the rows of these events, unordered; lines of other events are only counted. Without Spark, processes on
-    this machine read the logs, which must be on this machine, too. `hosts_in` gets all rows except connections, and
-    returns the hosts whose connections are wanted, too. `listens` makes a listener for each part of a file. Raises
-    LogError if one of `places` does not exist, or if there is no log at all. The result has a note for every file that
-    cannot be read.
+    this machine, one per core, read the logs, which must be on this machine, too. `hosts_in` gets all rows except
+    connections, and returns the hosts whose connections are wanted, too. `listens` makes a listener for each part of a
+    file. Raises LogError if one of `places` does not exist, or if there is no log at all. The result has a note for
+    every file that cannot be read.
     """
     ours = [Path(tempfile.mkdtemp(prefix="nemesrv-events-"))]
     try:
@@ -137,8 +131,11 @@ def skimmed(
 def _mapped(
     spark: SparkSession | None, work: Callable[[Item], Sequence[Found]], items: Sequence[Item]
 ) -> Iterable[Found]:
+    if spark is None and len(items) == 1:
+        return work(items[0])
     if spark is None:
-        return chain.from_iterable(by_processes(work, items))
+        with ProcessPoolExecutor(mp_context=get_context("spawn")) as processes:
+            return [*chain.from_iterable(processes.map(work, items))]
     found: list[Found] = spark.sparkContext.parallelize(items, max(1, len(items))).flatMap(work).collect()
     return found
 

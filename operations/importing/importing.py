@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -23,23 +23,19 @@ from ...chaos.installation import require_extras
 from ...chaos.judging import Engine, exit_status, find, judge, reasons, show
 from ...chaos.logs.files import LogError
 from ...chaos.logs.reading import OF_A_RUN, are_large
-from ...chaos.logs.stream import FileRead
 from ...chaos.preflight import MachineNeeds, require
 from ...chaos.reports.ci import INCIDENT
 from ...chaos.scenarios.model import ClusterModel, Scenario, TimersModel, WorkloadModel
 from ..inferring.conditions import conditions, episodes_said, shared
 from ..inferring.episodes import episodes_of
-from ..inferring.said import Hearing, Texts, all_heard
+from ..inferring.said import Hearing, all_heard
 from ..inferring.suffering import EVENTS, suffered
-from ..logs_to_rows.gather import gather, not_quoted
-from ..logs_to_rows.line import Line, zone_ms_of
+from ..logs_to_rows.gather import Gathered, gather, not_quoted
+from ..logs_to_rows.line import zone_ms_of
 from ..logs_to_rows.reconstruct import Reconstructed, reconstruct
 from ..logs_to_rows.writing import numbered
 from .fault_rows import fault_rows, unknown_rows
 from .printing import lines_of, undecided_lines
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 def import_and_judge(
@@ -59,7 +55,7 @@ def import_and_judge(
     require(MachineNeeds(), out.parent if out.parent.exists() else Path())
     with Harness(spark_master=spark_master, gentle=False, large=are_large(logs)) as harness:
         spark = harness.spark()
-        one = import_logs(spark, logs, out, zones=given_zones, offsets=given_offsets)
+        one = written(out, gather(spark, logs, EVENTS, Hearing), zones=given_zones, offsets=given_offsets)
         if not as_json:
             for line in lines_of(one.document):
                 click.echo(line)
@@ -121,55 +117,30 @@ class Imported:
     """The contents of incident.json."""
 
 
-def import_logs(
-    spark: SparkSession,
-    places: Sequence[Path | str],
-    out: Path,
-    *,
-    zones: Mapping[str, int],
-    offsets: Mapping[str, float],
-) -> Imported:
-    """Write the run folder of the incident in these logs. Raises LogError if no log is RocketMQ's."""
-    read = gather(spark, places, EVENTS, Hearing)
-    return written(
-        out,
-        read.lines,
-        read.files,
-        zones=zones,
-        offsets=offsets,
-        reading=read.notes,
-        shapes=read.shapes,
-        texts=all_heard(read.listeners),
-    )
-
-
 def written(
     out: Path,
-    lines: Sequence[Line],
-    files: Sequence[FileRead] = (),
+    read: Gathered,
     *,
     zones: Mapping[str, int] | None = None,
     offsets: Mapping[str, float] | None = None,
-    reading: Sequence[str] = (),
-    shapes: Sequence[tuple[int, str]] = (),
-    texts: Texts | None = None,
 ) -> Imported:
-    """Write the run folder of the incident in these log lines, without Spark. `texts` has the causes that raw log lines
-    state."""
+    """Write the run folder of the incident in these log lines, without Spark. Raises LogError if no log is
+    RocketMQ's."""
+    texts = all_heard(read.listeners)
     refuse_used(out)
     name = re.sub(r"[^a-z0-9-]+", "-", out.resolve().name.lower()).strip("-")
     name = name if name[:1].isalpha() else f"imported-{name}".strip("-")
-    found = reconstruct(lines, files, zones=zones, offsets=offsets, name=name[:60])
+    found = reconstruct(read.lines, read.files, zones=zones, offsets=offsets, name=name[:60])
     if not found.found:
-        if own := [note.partition(": none of its ")[0] for note in reading if note.endswith(OF_A_RUN)]:
+        if own := [note.partition(": none of its ")[0] for note in read.notes if note.endswith(OF_A_RUN)]:
             more = f" and {len(own) - 1} more are logs" if own[1:] else " is a log"
             raise LogError(
                 f"{own[0]}{more} of a run of nemesrv, and import reads only logs of RocketMQ's programs: "
                 "`nemesrv check RUN_DIR` judges a run, and `nemesrv replay RUN_DIR` repeats it"
             )
-        first = shared(conditions((texts or Texts()).said))[:1]
+        first = shared(conditions(texts.said))[:1]
         outright = (f"one line says: {one.sentence} ({one.lines[0][0]}; `nemesrv doctor` reads it)" for one in first)
-        said = [*outright, *reading, *found.notes]
+        said = [*outright, *read.notes, *found.notes]
         raise LogError(
             " ".join(f"{note}." if not note.endswith(".") else note for note in said)
             + (" " if said else "")
@@ -177,7 +148,7 @@ def written(
             "namesrv.log, broker.log, remoting.log, rocketmq_client.log and logs of programs with RocketMQ's loggers"
         )
     told = episodes_of(found.rows, timers=found.timers_used)
-    told.episodes += episodes_said(found, texts or Texts(), told.episodes)
+    told.episodes += episodes_said(found, texts, told.episodes)
     told.episodes.sort(key=lambda one: (one.follows is not None, one.from_ms))
     inferred = told.to_json()
     end_ms = max(row["time_ms"] for row in found.rows)
@@ -189,10 +160,10 @@ def written(
     document = {
         **found.to_json(),
         **inferred,
-        "suffered": [one.to_json(found.zone) for one in suffered(found, texts or Texts())],
+        "suffered": [one.to_json(found.zone) for one in suffered(found, texts)],
         "checks_need": logs_for(found.nodes.roles, {source.name for source in found.found}),
-        "not_understood": [{"lines": count, "shape": shape} for count, shape in shapes],
-        "reading": not_quoted(reading, quoted),
+        "not_understood": [{"lines": count, "shape": shape} for count, shape in read.shapes],
+        "reading": not_quoted(read.notes, quoted),
     }
     folder = RunFolder.create(name, out)
     write_parquet(rows, folder.path)

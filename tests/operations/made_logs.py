@@ -4,6 +4,11 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from nemesrv.operations.cluster.logged import LOOK_UPS
+from nemesrv.operations.inferring.said import Hearing
+from nemesrv.operations.inferring.suffering import EVENTS
+from nemesrv.operations.logs_to_rows.gather import Gathered, gather
+
 BEGIN = datetime(2026, 6, 27, 8, 0, 0, tzinfo=UTC)
 NS_0, NS_1 = "10.0.1.1:9876", "10.0.1.2:9876"
 BROKER_A, BROKER_B = "10.0.2.1:10911", "10.0.2.2:10911"
@@ -113,3 +118,7 @@ def logs_of(
         "broker-a/broker.log": broker() if broker_a is None else broker_a,
         "producer-0/rocketmq_client.log": client(300, 330) if producer is None else producer,
     }
+
+
+def read_logs(places: Sequence[Path | str]) -> Gathered:
+    return gather(None, places, LOOK_UPS | EVENTS, Hearing)

@@ -13,9 +13,10 @@ from nemesrv.chaos.logs.reading import read_plain, skimmed
 from nemesrv.chaos.logs.shapes import _OF, QUIET, SHAPES
 from nemesrv.chaos.logs.skim import NOISE, SILENT, Aside, Skim, taken
 from nemesrv.chaos.logs.stream import LogRow, Reader
-from nemesrv.operations.inferring.said import Hearing, all_heard, of_line, texts_in
+from nemesrv.operations.inferring.said import Hearing, all_heard, of_line
 from nemesrv.operations.inferring.words import TROUBLED
 from nemesrv.operations.logs_to_rows.gather import _CHANNELS, USED, _peer, gather, hosts_in, lines_of_rows
+from tests.operations.made_logs import read_logs
 
 from .shapes.texts import TEXTS
 
@@ -155,7 +156,7 @@ def test_spark_gathers_what_is_gathered_without_it(
     wanted = [line for line in plain if line.event not in _CHANNELS or _peer(line) in hosts]
     gathered = gather(spark, [large], listens=Hearing)
     assert sorted(gathered.lines, key=lambda line: (line.file, line.line)) == wanted
-    assert all_heard(gathered.listeners) == texts_in([large])
+    assert all_heard(gathered.listeners) == all_heard(read_logs([large]).listeners)
     monkeypatch.setattr(files, "RANGE", 200_000)
     ranged = skimmed(spark, [large], USED, lambda rows: hosts)
     rows = [line for line in lines_of_rows(ranged.rows) if line.is_whole]

@@ -21,8 +21,8 @@ import yaml
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.operations.inferring.episodes import episodes_of
-from nemesrv.operations.logs_to_rows.gather import plain_logs
 from nemesrv.operations.logs_to_rows.reconstruct import reconstruct
+from tests.operations.made_logs import read_logs
 
 from .apache_incidents import SCENARIOS
 from .apache_run import cleaned
@@ -66,7 +66,7 @@ def compared(name: str, folder: Path) -> Compared:
         path = logs / source.file
         path.write_text(_shifted(path.read_text(), shown[source.node].offset_ms))
     distorted = Distortion(shown, (float("-inf"), float("inf")))
-    lines, files, _ = plain_logs([logs])
+    lines, files, *_ = read_logs([logs])
     imported = reconstruct(lines, files)
     inferred = episodes_of(imported.rows, timers=imported.timers_used).to_json()
     found = Compared(0, name)

@@ -25,7 +25,6 @@ from nemesrv.operations.cluster.doctor import diagnosed
 from nemesrv.operations.inferring.episodes import episodes_of
 from nemesrv.operations.inferring.said import CAUSES
 from nemesrv.operations.inferring.telling import DOUBT, LIKELY_AT_MOST, score_of
-from nemesrv.operations.logs_to_rows.gather import plain_logs
 from nemesrv.operations.logs_to_rows.reconstruct import reconstruct
 from tests.chaos.logs.corpus import cases
 from tests.operations.made_logs import (
@@ -42,6 +41,7 @@ from tests.operations.made_logs import (
     logs_of,
     name_server,
     no_route,
+    read_logs,
     written,
 )  # fmt: skip
 
@@ -409,7 +409,7 @@ def recordings(seeds: Iterable[int], folder: Path, level: str, kinds: Mapping[st
         yield from answered("doctor, recorded", about, own / "logs", lambda said, named=named: said in named)
         if kinds is not KINDS:
             continue
-        found = reconstruct(plain_logs([own / "logs"])[0])
+        found = reconstruct(read_logs([own / "logs"]).lines)
         names, nodes = names_of(found.topology, of.addresses), [*of.kinds]
         true = truly_done(incident.scenario, nodes)
         for episode in episodes_of(found.rows).episodes:

@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 
 from nemesrv.operations.inferring.episodes import episodes_of
 from nemesrv.operations.logs_to_rows.clocks import AT, NOT_AT_ONCE
-from nemesrv.operations.logs_to_rows.gather import plain_logs
 from nemesrv.operations.logs_to_rows.marks import marks_of
 from nemesrv.operations.logs_to_rows.reconstruct import Reconstructed, reconstruct
+from tests.operations.made_logs import read_logs
 
 from . import distortion
 from .distortion import Distortion
@@ -86,7 +86,7 @@ def compared(incident: Incident, folder: Path, level: str) -> Compared:
     distorted.written(folder / "logs", of, sources)
     (folder / "distortion.txt").write_text(distorted.said() + "\n")
     began = time.process_time()
-    imported = reconstruct(plain_logs([folder / "logs"])[0])
+    imported = reconstruct(read_logs([folder / "logs"]).lines)
     inferred = episodes_of(imported.rows).to_json()
     found = Compared(incident.seed, incident.kind, took_s=time.process_time() - began)
     compare(found, imported, inferred["episodes"], incident, Truth(of, distorted, sources, {}))

@@ -32,13 +32,13 @@ from nemesrv.operations.importing.importing import Imported, offsets_given, writ
 from nemesrv.operations.importing.printing import _timeline, _topology, episode_lines, lines_of, undecided_lines
 from nemesrv.operations.inferring.conditions import _follows
 from nemesrv.operations.inferring.episodes import episodes_of
-from nemesrv.operations.inferring.said import texts_in
+from nemesrv.operations.inferring.said import all_heard
 from nemesrv.operations.inferring.suffering import Suffered
-from nemesrv.operations.logs_to_rows.gather import plain_logs
+from nemesrv.operations.logs_to_rows.gather import Gathered
 from nemesrv.operations.logs_to_rows.reconstruct import reconstruct
 from tests.chaos.builder import valid
 from tests.operations.logs_to_rows.test_reconstruct import broker, name_server
-from tests.operations.made_logs import stamped
+from tests.operations.made_logs import read_logs, stamped
 from tests.ran import ran
 
 APACHES = Path(__file__).parents[3] / "docs" / "incident-logs"
@@ -57,7 +57,7 @@ def logs(folder: Path, *, but: str = "") -> Path:
 
 
 def imported(tmp_path: Path, *, but: str = "") -> Imported:
-    return written(tmp_path / "run", plain_logs([logs(tmp_path / "logs", but=but)])[0])
+    return written(tmp_path / "run", read_logs([logs(tmp_path / "logs", but=but)]))
 
 
 def test_the_folder_has_what_a_run_s_has(tmp_path: Path) -> None:
@@ -129,9 +129,9 @@ def test_the_same_logs_tell_the_same_each_time() -> None:
 
 _TELL = """
 import sys
-from nemesrv.operations.logs_to_rows.gather import plain_logs
+from nemesrv.operations.logs_to_rows.gather import gather
 from nemesrv.operations.logs_to_rows.reconstruct import reconstruct
-print(reconstruct(plain_logs(sys.argv[1:])[0]).to_json())
+print(reconstruct(gather(None, sys.argv[1:]).lines).to_json())
 """
 
 
@@ -167,7 +167,7 @@ def test_nothing_is_invalid_for_what_nobody_can_know(tmp_path: Path) -> None:
 def test_a_time_after_a_moment_that_was_inferred_from_it_is_told_as_such_and_is_no_evidence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    one = written(tmp_path / "cut", plain_logs([APACHES / "broker-partition"])[0])
+    one = written(tmp_path / "cut", read_logs([APACHES / "broker-partition"]))
     judged = judge(find(str(one.folder.path), None, Mock()), Engine.PLAIN, Mock())
     show(judged)
     first, routes, *others = capsys.readouterr().out.splitlines()
@@ -213,7 +213,7 @@ def test_of_an_inferred_fault_only_an_inexact_moment_is_no_evidence(bound_ms: fl
 def test_apache_s_own_logs_of_an_incident_are_read_and_not_called_wrong(
     tmp_path: Path, incident: str, happened: str, effect: str
 ) -> None:
-    one = written(tmp_path / "run", plain_logs([APACHES / incident])[0], texts=texts_in([APACHES / incident]))
+    one = written(tmp_path / "run", read_logs([APACHES / incident]))
     truth = json.loads((APACHES / incident / "truth.json").read_text())
     dropped = {(drop["name_server"], drop["broker"], drop["reason"]) for drop in truth["broker_dropped"]}
     lost = {(entry["node"], entry["subject"], entry["how"]) for entry in one.found.timeline if entry["what"] == "lost"}
@@ -231,9 +231,7 @@ def test_apache_s_own_logs_of_an_incident_are_read_and_not_called_wrong(
 
 def test_what_each_client_suffered_is_told_from_its_own_log_and_no_more(tmp_path: Path) -> None:
     of_run = {
-        incident: written(
-            tmp_path / incident, plain_logs([APACHES / incident])[0], texts=texts_in([APACHES / incident])
-        ).document
+        incident: written(tmp_path / incident, read_logs([APACHES / incident])).document
         for incident in ("broker-partition", "broker-crash-5")
     }
     cut, crash = ([*suffered_lines(document["suffered"])] for document in of_run.values())
@@ -261,7 +259,7 @@ def test_trouble_is_told_with_how_often_and_from_when_to_when() -> None:
 
 def test_a_channel_that_ended_is_not_said_to_be_closed_by_the_client_that_logged_it() -> None:
     """A broker that dies ends the channel; its client's log has `CLOSE`, as if the client had closed it."""
-    found = reconstruct(plain_logs([APACHES / "broker-crash-5"])[0])
+    found = reconstruct(read_logs([APACHES / "broker-crash-5"]).lines)
     assert [line.split("  ")[-2] for line in _timeline(found.timeline) if "connection" in line] == [
         "consumer-0's connection to broker-a ended",
         "producer-0's connection to broker-a ended",
@@ -269,9 +267,10 @@ def test_a_channel_that_ended_is_not_said_to_be_closed_by_the_client_that_logged
 
 
 def test_what_a_client_says_follows_from_a_fault_of_that_broker_at_that_time_only() -> None:
-    found = reconstruct(plain_logs([APACHES / "broker-crash-5"])[0])
+    read = read_logs([APACHES / "broker-crash-5"])
+    found = reconstruct(read.lines)
     (fault,) = episodes_of(found.rows, timers=found.timers_used).episodes
-    lines = [one for one in texts_in([APACHES / "broker-crash-5"]).said if one.cause == "broker-address-not-reached"]
+    lines = [one for one in all_heard(read.listeners).said if one.cause == "broker-address-not-reached"]
     assert all(_follows(found, fault, line) for line in lines)
     line = next(line for line in lines if line.stamp_ms)
     assert not _follows(found, fault, replace(line, text=line.text.replace("10.0.2.1", "10.0.2.2"), detail=""))
@@ -286,8 +285,7 @@ def test_what_an_unknown_program_s_log_says_of_the_fault_s_broker_follows_from_t
     (tmp_path / "consumer-9.log").write_text("".join(map(pulling.format, range(34, 39))))
     servers = [APACHES / "broker-partition" / name for name in ("ns-0", "ns-1", "ns-2", "broker-a", "broker-b")]
     places = [*servers, tmp_path / "consumer-9.log"]
-    lines, files, notes = plain_logs(places)
-    document = written(tmp_path / "run", lines, files, reading=notes, texts=texts_in(places)).document
+    document = written(tmp_path / "run", read_logs(places)).document
     assert [one.get("follows") for one in document["episodes"]] == [None, 1]
     assert document["episodes"][1]["hypotheses"][0]["fault"] == "broker_is_not_registered"
     said = "\n".join(lines_of(document))
@@ -297,7 +295,7 @@ def test_what_an_unknown_program_s_log_says_of_the_fault_s_broker_follows_from_t
 
 @pytest.mark.parametrize("name", ["broker-partition", "broker-crash-5"])
 def test_doctor_says_the_same_number_of_a_fault(name: str) -> None:
-    found = reconstruct(plain_logs([APACHES / name])[0])
+    found = reconstruct(read_logs([APACHES / name]).lines)
     fault = episodes_of(found.rows, timers=found.timers_used).episodes[0]
     assert diagnosed([APACHES / name]).answer.score == fault.score > fault.hypotheses[1].score
 
@@ -361,17 +359,18 @@ def test_wrong_options_are_refused_in_a_sentence() -> None:
 
 
 def test_a_setting_that_a_broker_prints_sets_the_timers(tmp_path: Path) -> None:
-    lines = plain_logs([logs(tmp_path / "logs")])[0]
-    boot = next(line for line in lines if line.event == "broker_boot")
+    read = read_logs([logs(tmp_path / "logs")])
+    boot = next(line for line in read.lines if line.event == "broker_boot")
     fields = {"key": "registerNameServerPeriod", "value": "40000"}
     said = boot._replace(event="setting", fields=fields)
-    period = written(tmp_path / "run", [said, *lines]).document["timers"]["registration_period"]
+    one = written(tmp_path / "run", read._replace(lines=[said, *read.lines]))
+    period = one.document["timers"]["registration_period"]
     assert (period["ms"], period["by"]) == (40_000, "settings")
 
 
 def test_logs_without_a_line_of_rocketmq_s_are_refused(tmp_path: Path) -> None:
     with pytest.raises(HarnessError, match="no line of these logs"):
-        written(tmp_path / "run", [])
+        written(tmp_path / "run", Gathered([], [], [], []))
     assert not (tmp_path / "run").exists()
 
 
@@ -379,14 +378,14 @@ def test_logs_of_a_run_of_nemesrv_s_own_are_refused_in_one_sentence(tmp_path: Pa
     ok = "2023-11-14 22:13:41,661 INFO nemesrv.broker-{}: register broker[0]to name server 10.0.1.3:9876 OK\n"
     for name in "ab":
         (tmp_path / f"broker-{name}.log").write_text(ok.format(name) * 3)
-    lines, files, notes = plain_logs([tmp_path])
+    read = read_logs([tmp_path])
     with pytest.raises(ScenarioError) as refused:
-        written(tmp_path / "run", lines, files, reading=notes)
+        written(tmp_path / "run", read)
     assert str(refused.value) == (
         "broker-a.log and 1 more are logs of a run of nemesrv, and import reads only logs of RocketMQ's programs: "
         "`nemesrv check RUN_DIR` judges a run, and `nemesrv replay RUN_DIR` repeats it"
     )
-    assert all(note.endswith("it is a log of nemesrv's own run") for note in notes)
+    assert all(note.endswith("it is a log of nemesrv's own run") for note in read.notes)
 
 
 def test_large_logs_are_read_by_processes_and_told_as_small_ones_are(
@@ -403,6 +402,7 @@ def test_large_logs_are_read_by_processes_and_told_as_small_ones_are(
     assert not reading.are_large(places)
     small = diagnosed(places)
     monkeypatch.setattr(reading, "LARGE", size - 1)
+    monkeypatch.setattr(reading, "_TASK", 1)
     monkeypatch.setattr(files, "RANGE", 4_000)
     assert reading.are_large(places)
     assert diagnosed(places).answer == small.answer
@@ -415,8 +415,7 @@ def test_a_cause_that_lines_say_outright_is_an_episode_with_its_lines(tmp_path: 
     logs(tmp_path / "logs")
     full = "2026-06-27 16:05:{second:02d} ERROR StoreThread - append\njava.io.IOException: No space left on device\n"
     (tmp_path / "logs" / "broker-host" / "store.log").write_text("".join(full.format(second=n) for n in range(20)))
-    read = plain_logs([tmp_path / "logs"])
-    document = written(tmp_path / "run", read[0], read[1], texts=texts_in([tmp_path / "logs"])).document
+    document = written(tmp_path / "run", read_logs([tmp_path / "logs"])).document
     told = [one["hypotheses"][0] for one in document["episodes"]]
     disk = next(one for one in told if one["fault"] == "disk_full")
     assert disk["certainty"] == "certain"
@@ -428,4 +427,4 @@ def test_logs_of_which_no_line_is_read_are_refused_with_what_a_line_says(tmp_pat
     path = tmp_path / "nohup.out"
     path.write_text("java.net.BindException: Address already in use\n")
     with pytest.raises(HarnessError, match=r"one line says: A server did not start.* \(nohup.out:1; `nemesrv doctor`"):
-        written(tmp_path / "run", [], texts=texts_in([path]))
+        written(tmp_path / "run", read_logs([path]))

@@ -8,10 +8,9 @@ from nemesrv.chaos.oracle.roles import members_of
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.settings.setting import DLEDGER
 from nemesrv.operations.inferring.episodes import episodes_of
-from nemesrv.operations.logs_to_rows.gather import plain_logs
 from nemesrv.operations.logs_to_rows.reconstruct import Reconstructed, reconstruct
 from tests.operations.logs_to_rows.test_reconstruct import LIST
-from tests.operations.made_logs import stamped
+from tests.operations.made_logs import read_logs, stamped
 
 Lines = list[tuple[float, str]]
 SERVERS = {"ns-0": "10.0.1.1:9876", "ns-1": "10.0.1.2:9876"}
@@ -25,7 +24,7 @@ def imported(folder: Path, logs: dict[str, Lines]) -> Reconstructed:
         file = folder / node / ("namesrv.log" if node.startswith("ns-") else "broker.log")
         file.parent.mkdir(parents=True)
         file.write_text(stamped(sorted(lines, key=lambda line: line[0])))
-    return reconstruct(plain_logs([folder])[0])
+    return reconstruct(read_logs([folder]).lines)
 
 
 def booted(address: str, at_s: float) -> Lines:

@@ -10,13 +10,13 @@ import pytest
 from nemesrv.operations.cluster.doctor import diagnosed
 from nemesrv.operations.inferring.episodes import episodes_of
 from nemesrv.operations.logs_to_rows.clusters import clusters_of
-from nemesrv.operations.logs_to_rows.gather import plain_logs
 from nemesrv.operations.logs_to_rows.line import Line
 from nemesrv.operations.logs_to_rows.reconstruct import Reconstructed, reconstruct
 from nemesrv.operations.logs_to_rows.sources import sources_of as sources_in
 from tests.operations.importing.recording import drawn, recorded
 from tests.operations.importing.truth import done, is_true, truly_done
 from tests.operations.importing.writing import sources_of, written
+from tests.operations.made_logs import read_logs
 
 CRASH, PARTITION = 0, 3
 """Seeds of the incidents of eu/ and us/: both have an ns-0, a broker-a, a producer-0."""
@@ -35,7 +35,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def imported(folder: Path, only: Callable[[Line], bool] = lambda _: True) -> Reconstructed:
-    return reconstruct([line for line in plain_logs([folder])[0] if only(line)])
+    return reconstruct([line for line in read_logs([folder]).lines if only(line)])
 
 
 def told(found: Reconstructed) -> list[tuple[str, str]]:
@@ -90,7 +90,7 @@ def test_a_log_that_names_nobody_is_of_the_cluster_in_whose_folder_it_stands(log
     def names_somebody(line: Line) -> bool:
         return not line.file.startswith("us/ns-1/") or line.event == "name_server_boot"
 
-    groups = clusters_of(sources_in(filter(names_somebody, plain_logs([logs])[0])))
+    groups = clusters_of(sources_in(filter(names_somebody, read_logs([logs]).lines)))
     by_place = [{file.partition("/")[0] for source in group for file in source.files} for group in groups]
     assert sorted(map(sorted, by_place)) == [["eu"], ["us"]]
     assert any(source.key.endswith("us/ns-1") for group in groups for source in group)
@@ -102,7 +102,7 @@ def without(lines: Iterable[Line], *events: str) -> list[Line]:
 
 def test_one_cluster_stays_one_however_little_its_logs_say(logs: Path) -> None:
     """Brokers' logs that begin after their start do not say their address."""
-    whole = plain_logs([logs / "eu"])[0]
+    whole = read_logs([logs / "eu"]).lines
     for lines in (
         without(whole, "broker_boot", "setting"),
         without(whole, "route_changed"),
@@ -114,7 +114,7 @@ def test_one_cluster_stays_one_however_little_its_logs_say(logs: Path) -> None:
 
 def test_name_servers_of_whom_no_broker_that_they_name_has_a_log_are_of_those_who_list_some(logs: Path) -> None:
     """Cut to what one broker's silence left there, while its own log does not say its address."""
-    whole = plain_logs([logs / "eu"])[0]
+    whole = read_logs([logs / "eu"]).lines
     kept = [
         line
         for line in whole
@@ -137,14 +137,14 @@ def test_lines_of_both_clusters_in_one_file_are_named(logs: Path) -> None:
         place, node, *_ = line.file.split("/")
         return line._replace(file="name-servers.log", prefix=f"{place}-{node}") if node.startswith("ns-") else line
 
-    (note,) = apart(reconstruct([in_one(line) for line in plain_logs([logs])[0]]))
+    (note,) = apart(reconstruct([in_one(line) for line in read_logs([logs]).lines]))
     assert "with its lines of name-servers.log in files of their own" in note
 
 
 INCIDENTS = Path(__file__).parents[3] / "docs" / "incident-logs"
 
 
-@pytest.mark.parametrize(("shift_days", "when"), [(0, "of the same time"), (2, "47.9 hours apart")])
+@pytest.mark.parametrize(("shift_days", "when"), [(0, "of the same time"), (2, "48.0 hours apart")])
 def test_two_incidents_at_the_same_addresses_are_told_apart_by_their_brokers_lives(
     tmp_path: Path, shift_days: int, when: str
 ) -> None:

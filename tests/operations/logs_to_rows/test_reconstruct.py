@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from nemesrv.operations.inferring.episodes import episodes_of
-from nemesrv.operations.logs_to_rows.gather import plain_logs
 from nemesrv.operations.logs_to_rows.reconstruct import Reconstructed, reconstruct
 from nemesrv.operations.logs_to_rows.timeline import ANSWERED
 from tests.operations import made_logs
-from tests.operations.made_logs import BEGIN, NS_0, NS_1, stamped
+from tests.operations.made_logs import BEGIN, NS_0, NS_1, read_logs, stamped
 from tests.operations.made_logs import BROKER_A as BROKER
 from tests.operations.made_logs import WHY as DESTROYED
 
@@ -56,7 +55,7 @@ def of_logs(folder: Path, logs: Mapping[str, str], **given: dict[str, float]) ->
     for name, text in logs.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
-    return reconstruct(plain_logs([folder])[0], **given)  # type: ignore[arg-type]
+    return reconstruct(read_logs([folder]).lines, **given)  # type: ignore[arg-type]
 
 
 def incident(
@@ -318,5 +317,5 @@ def test_an_ok_just_behind_a_new_topic_is_of_a_oneway_request_that_nobody_answer
     created = (100.0, "create new topic TopicConfig [topicName=RMQ_SYS_TRANS_HALF_TOPIC, readQueueNums=1]")
     ok = (said_s, "register broker[0]to name server 10.0.1.1:9876 OK")
     (tmp_path / "broker.log").write_text(stamped(sorted([*broker(), created, ok])))
-    times = told(reconstruct(plain_logs([tmp_path])[0]), "register", "broker-a")
+    times = told(reconstruct(read_logs([tmp_path]).lines), "register", "broker-a")
     assert any(abs(at_ms - (said_s - 9.0) * 1000) < 1_000 for at_ms in times) is answered

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from nemesrv.operations.logs_to_rows.gather import plain_logs
 from nemesrv.operations.logs_to_rows.reconstruct import reconstruct
 from nemesrv.operations.logs_to_rows.sources import sources_of
+from tests.operations.made_logs import read_logs
 
 APACHES = Path(__file__).parents[3] / "docs" / "incident-logs"
 OK = "2026-06-27 16:00:0{} INFO main - register broker[0]to name server 10.0.1.1:9876 OK\n"
@@ -23,7 +23,7 @@ NO_EVENT = "2026-06-27 16:00:03 INFO main - [WATERMARK] Send Queue Size: 0 SlowT
 def kinds(folder: Path, **texts: str) -> list[tuple[str, list[str]]]:
     for name, text in texts.items():
         (folder / name.replace("__", "-").replace("_", ".")).write_text(text)
-    lines, files, _ = plain_logs([folder])
+    lines, files, *_ = read_logs([folder])
     return [(source.kind, source.files) for source in sources_of(lines, files)]
 
 
@@ -85,7 +85,7 @@ def test_a_remoting_log_is_of_the_broker_whose_name_stands_behind_its_own(tmp_pa
 @pytest.mark.parametrize(("name", "key"), [("producer-1", "producer-1"), ("2", "client-2")])
 def test_a_client_has_the_name_that_stands_behind_its_log_s(tmp_path: Path, name: str, key: str) -> None:
     (tmp_path / f"rocketmq_client-{name}.log").write_text(CLIENT)
-    assert [source.key for source in sources_of(*plain_logs([tmp_path])[:2])] == [key]
+    assert [source.key for source in sources_of(*read_logs([tmp_path])[:2])] == [key]
 
 
 def test_a_remoting_log_beside_the_only_broker_s_is_that_broker_s(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_logs_in_one_folder_tell_what_they_tell_in_folders(tmp_path: Path, sampl
     for path in (APACHES / sample).glob("*/*.gz"):
         node = path.parent.name.removeprefix("broker-").removeprefix("ns-")
         shutil.copy(path, tmp_path / path.name.replace(".log", f"-{node}.log"))
-    flat, nested = (reconstruct(*plain_logs([folder])[:2]) for folder in (tmp_path, APACHES / sample))
+    flat, nested = (reconstruct(*read_logs([folder])[:2]) for folder in (tmp_path, APACHES / sample))
     assert flat.nodes.roles == nested.nodes.roles
     told, said = ([str({**entry, "file": ""}) for entry in found.timeline] for found in (flat, nested))
     assert sorted(told) == sorted(said)
@@ -128,7 +128,7 @@ def test_what_is_not_used_is_named_with_its_share_and_the_reason(tmp_path: Path)
     (tmp_path / "watermark.log").write_text(NO_EVENT * 10)
     (tmp_path / "stats.log").write_text(NO_EVENT + STRANGE * 4)
     (tmp_path / "app.log").write_text("nothing of RocketMQ's\n" * 5)
-    notes = plain_logs([tmp_path])[2]
+    notes = read_logs([tmp_path]).notes
     assert "broker.log: 5 of its 10 lines (50%) are of no known shape" in notes
     assert (
         "watermark.log gives no events (10 lines, 33% of all): none of what was understood tells of a registration, a "
@@ -159,7 +159,7 @@ topic: T
 def test_lines_of_three_programs_in_one_paste_are_of_three(tmp_path: Path) -> None:
     """An excerpt of an issue, in two zones: each program has its own clock."""
     (tmp_path / "paste.txt").write_text(PASTED)
-    lines, files, _ = plain_logs([tmp_path])
+    lines, files, *_ = read_logs([tmp_path])
     found = reconstruct(lines, files)
     assert {source.kind: len(source.lines) for source in found.found} == {"name_server": 4, "broker": 2, "client": 2}
     assert {source.kind: source.zone_ms // 3_600_000 for source in found.found} == {
@@ -174,7 +174,7 @@ def test_lines_of_three_programs_in_one_paste_are_of_three(tmp_path: Path) -> No
 
 def test_a_log_in_which_two_appenders_write_every_line_is_read_once(tmp_path: Path) -> None:
     (tmp_path / "broker.log").write_text("".join(line * 2 for line in BROKER.splitlines(keepends=True)))
-    lines, files, _ = plain_logs([tmp_path])
+    lines, files, *_ = read_logs([tmp_path])
     (source,) = sources_of(lines, files)
     assert [line.line for line in source.lines] == [1, 3, 5, 7, 9]
 
@@ -187,6 +187,6 @@ def test_a_folder_that_has_a_word_of_a_host_s_name_is_that_host_s(tmp_path: Path
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "namesrv.log").write_text(NAME_SERVER.replace(":02", f":0{number}"))
     (tmp_path / "broker.log").write_text("".join(map(ok.format, names)))
-    found = reconstruct(*plain_logs([tmp_path])[:2])
+    found = reconstruct(*read_logs([tmp_path])[:2])
     by_folder = {source.key: found.nodes.name_servers[source.name] for source in found.found if source.kind != "broker"}
     assert by_folder == {"prod01": [names[0]], "prod02": [names[1]]}

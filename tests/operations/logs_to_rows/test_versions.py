@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from nemesrv.operations.logs_to_rows.gather import plain_logs
 from nemesrv.operations.logs_to_rows.reconstruct import Reconstructed, reconstruct
+from tests.operations.made_logs import read_logs
 
 BROKER = "10.0.2.1:10911"
 STAMP = "2020-09-10 16:31:{:02d} INFO main - "
@@ -19,7 +19,7 @@ org.apache.rocketmq.remoting.exception.RemotingTimeoutException: wait response o
 
 def read(folder: Path, *texts: str, file: str = "a.log") -> Reconstructed:
     (folder / file).write_text("".join(f"{STAMP.format(number)}{text}\n" for number, text in enumerate(texts)))
-    return reconstruct(*plain_logs([folder])[:2])
+    return reconstruct(*read_logs([folder])[:2])
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_a_version_is_told_by_how_it_spells_its_lines(tmp_path: Path, text: str,
 
 def test_a_version_that_stands_in_a_stack_trace_is_that(tmp_path: Path) -> None:
     (tmp_path / "broker.log").write_text(JAR)
-    (source,) = reconstruct(plain_logs([tmp_path])[0]).sources
+    (source,) = reconstruct(read_logs([tmp_path]).lines).sources
     assert source["version"] == "4.0.0"
 
 
