@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from ..errors import HarnessError
 from .files import Process, part_files, parts_dir, process_of, read_raw
 from .host_clocks import Axis, axis_of
-from .rows import ASCENDING, Merged, to_table, write_table, write_whole
+from .rows import ASCENDING, to_table, write_table, write_whole
 from .schema import Row, arrow_schema, parquet_path, raw_dir, row_order
 
 log = logging.getLogger("nemesrv.history")
@@ -23,7 +23,7 @@ IN_MEMORY_BYTES = 256 * 1024 * 1024
 """Raw recordings up to this size (a million events) are merged in memory into one file in order of time."""
 
 
-def to_parquet(run_dir: Path | str) -> Merged:
+def to_parquet(run_dir: Path | str) -> None:
     """Merge a run's raw rows into its Parquet file or files. Raises HarnessError if nothing was recorded. If the raw
     files are larger than IN_MEMORY_BYTES, rows are merged slice by slice, into files with one event per row group.
     Parts of a growing history are merged with the remaining rows. Rows of several hosts get a common time axis.
@@ -32,8 +32,9 @@ def to_parquet(run_dir: Path | str) -> Merged:
     if not files and not part_files(run_dir):
         raise HarnessError(f"{raw_dir(run_dir)} holds no recorded events")
     if not part_files(run_dir) and sum(file.stat().st_size for file in files) > IN_MEMORY_BYTES:
-        return merge_in_slices(run_dir, axis=axis)
-    return merge_parts(run_dir, axis=axis)
+        merge_in_slices(run_dir, axis=axis)
+    else:
+        merge_parts(run_dir, axis=axis)
 
 
 # -- large histories as files: row groups of one event each, and raw recordings merged slice by slice into such files.
@@ -81,30 +82,25 @@ def write_clustered(slices: Iterable[Iterable[pa.Table]], history: Path) -> int:
     return count
 
 
-def merge_in_slices(run_dir: Path | str, *, axis: Axis | None = None) -> Merged:
-    torn = [0]
-    raw = (_readable(path, torn, axis) for path in sorted(raw_dir(run_dir).glob("*.jsonl")))
+def merge_in_slices(run_dir: Path | str, *, axis: Axis | None = None) -> None:
+    raw = (_readable(path, axis) for path in sorted(raw_dir(run_dir).glob("*.jsonl")))
     rows = heapq.merge(*raw, key=row_order)
     tables = (to_table(some) for some in iter(lambda: list(itertools.islice(rows, SLICE_ROWS)), []))
-    return _clustered(tables, run_dir, torn)
+    _clustered(tables, run_dir)
 
 
-def _clustered(tables: Iterable[pa.Table], run_dir: Path | str, torn: list[int]) -> Merged:
+def _clustered(tables: Iterable[pa.Table], run_dir: Path | str) -> None:
     path = parquet_path(run_dir)
     path.parent.mkdir(parents=True, exist_ok=True)
-    count = write_clustered(_slices(tables), path.parent)
-    return Merged(path, count, torn[0])
+    write_clustered(_slices(tables), path.parent)
 
 
-def _readable(path: Path, torn: list[int], axis: Axis | None) -> Iterator[Row]:
-    before = torn[0]
+def _readable(path: Path, axis: Axis | None) -> Iterator[Row]:
     for row in read_raw(path) if axis is None else axis.corrected(path):
         if row is None:
-            torn[0] += 1
+            log.info("%s: a torn line is skipped", path.name)
         else:
             yield row
-    if torn[0] > before:
-        log.info("%s: %d torn line(s) skipped", path.name, torn[0] - before)
 
 
 # -- the parts in which the history of a cluster that stays up is kept while it grows, and how they come to one history.
@@ -123,24 +119,25 @@ def write_part(run_dir: Path | str, number: int, rows: list[Row]) -> Path:
     return write_whole(to_table(rows), parts_dir(run_dir) / f"part-{number:06d}.parquet")
 
 
-def merge_parts(run_dir: Path | str, *, axis: Axis | None = None) -> Merged:
+def merge_parts(run_dir: Path | str, *, axis: Axis | None = None) -> None:
     """Merge the parts of a growing history and the rows that no part has yet. The parts stay. Memory holds at most one
     slice. Up to SLICE_ROWS rows, and a history without parts, become one file in order of time; more rows become
     clustered files (`write_clustered`)."""
     files = part_files(run_dir)
-    known, torn = _known(files), [0]
+    known = _known(files)
     rest = [
         row
         for path in sorted(raw_dir(run_dir).glob("*.jsonl"))
-        for row in _readable(path, torn, axis)
+        for row in _readable(path, axis)
         if row["seq"] > known.get(process_of(path), -1)
     ]
     tables = itertools.chain((pq.read_table(file, schema=arrow_schema()) for file in files), [to_table(rest)])
     count = sum(pq.ParquetFile(file).metadata.num_rows for file in files) + len(rest)
     if files and count > SLICE_ROWS:
-        return _clustered(tables, run_dir, torn)
-    whole = pa.concat_tables(tables)
-    return Merged(write_table(whole.sort_by(ASCENDING) if files else whole, run_dir), count, torn[0])
+        _clustered(tables, run_dir)
+    else:
+        whole = pa.concat_tables(tables)
+        write_table(whole.sort_by(ASCENDING) if files else whole, run_dir)
 
 
 def discard(run_dir: Path | str) -> None:

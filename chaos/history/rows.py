@@ -5,7 +5,6 @@ import logging
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import orjson
@@ -16,13 +15,6 @@ import pyarrow.parquet as pq
 from .schema import ORDER, SCHEMA, Column, Row, arrow_schema, arrow_type, parquet_path
 
 log = logging.getLogger("nemesrv.history")
-
-
-class Merged(NamedTuple):
-    path: Path
-    rows: int
-    torn: int
-    """Lines that could not be read: at most one per killed process."""
 
 
 def _cell(value: object, type_: str) -> object:

@@ -29,11 +29,11 @@ def recorded(run_dir: Path) -> int:
 
 def test_slices_hold_what_memory_would(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     count = recorded(tmp_path)
-    whole, expected = to_parquet(tmp_path), read_rows(tmp_path)
-    assert (whole.rows, whole.torn) == (count, 2)
+    to_parquet(tmp_path)
+    expected = read_rows(tmp_path)
+    assert len(expected) == count
     monkeypatch.setattr(merge, "SLICE_ROWS", 1_000)
-    merged = merge.merge_in_slices(tmp_path)
-    assert (merged.rows, merged.torn) == (count, 2)
+    merge.merge_in_slices(tmp_path)
     assert len(list((tmp_path / "history").glob("*.parquet"))) == -(-count // 1_000)
     assert read_rows(tmp_path) == expected
 
@@ -44,10 +44,12 @@ def test_a_large_recording_is_merged_in_slices_and_a_small_one_replaces_them(
     count = recorded(tmp_path)
     monkeypatch.setattr(history, "IN_MEMORY_BYTES", 0)
     monkeypatch.setattr(merge, "SLICE_ROWS", 1_000)
-    assert to_parquet(tmp_path).rows == count
+    to_parquet(tmp_path)
+    assert len(read_rows(tmp_path)) == count
     assert len(list((tmp_path / "history").glob("*.parquet"))) > 1
     monkeypatch.undo()
-    assert to_parquet(tmp_path).rows == count
+    to_parquet(tmp_path)
+    assert len(read_rows(tmp_path)) == count
     assert [file.name for file in (tmp_path / "history").glob("*.parquet")] == ["part-00000.parquet"]
 
 

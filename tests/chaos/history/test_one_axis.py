@@ -136,7 +136,8 @@ def test_while_it_grows_rows_come_to_the_axis_as_they_are_read(recorded: tuple[R
     run = written(tmp_path / "run", spread(rows, APART))
     writer = SegmentWriter(run)
     writer.emit(writer.read(float("inf"), float("inf")))
-    assert to_parquet(run).rows == sum(map(len, spread(rows, APART).values()))
+    to_parquet(run)
+    assert len(read_rows(run)) == sum(map(len, spread(rows, APART).values()))
     true_ms = {(r["node"], r["incarnation"], r["seq"]): r["time_ms"] for r in read_rows(folder)}
     late = 0
     for row in read_rows(run):

@@ -63,8 +63,7 @@ def test_parts_and_what_is_not_in_them_yet_are_one_history(
     raw(tmp_path, "broker-a.0", *broker)
     write_part(tmp_path, 0, [*ns[:2], *broker[:2]])
     write_part(tmp_path, 1, [*ns[2:4], *broker[2:3]])
-    merged = merge.merge_parts(tmp_path)
-    assert (merged.rows, merged.torn) == (12, 0)
+    merge.merge_parts(tmp_path)
     assert places(tmp_path) == [place for seq in range(6) for place in (("ns-0", seq), ("broker-a", seq))]
     assert [each["value"] for each in read_rows(tmp_path) if each["node"] == "ns-0"] == [
         {"a": seq, "b": 1} for seq in range(6)
@@ -74,7 +73,8 @@ def test_parts_and_what_is_not_in_them_yet_are_one_history(
 def test_to_parquet_merges_parts_and_when_they_are_discarded_the_history_stays(tmp_path: Path) -> None:
     raw(tmp_path, "ns-0.0", row("ns-0", 0, 0.0), row("ns-0", 1, 1.0))
     write_part(tmp_path, 0, [row("ns-0", 0, 0.0)])
-    assert to_parquet(tmp_path).rows == 2
+    to_parquet(tmp_path)
+    assert len(read_rows(tmp_path)) == 2
     discard(tmp_path)
     assert part_files(tmp_path) == []
     assert [path.name for path in (tmp_path / "history").iterdir()] == ["part-00000.parquet"]

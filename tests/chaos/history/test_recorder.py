@@ -17,7 +17,7 @@ from nemesrv.chaos.history.files import read_raw
 from nemesrv.chaos.history.merge import to_parquet
 from nemesrv.chaos.history.recorder import HistoryWriter, LagProbe, RecorderSpec, step_s_of, unseen_s_of
 from nemesrv.chaos.history.rows import read_rows
-from nemesrv.chaos.history.schema import SCHEMA, arrow_schema, raw_dir
+from nemesrv.chaos.history.schema import SCHEMA, arrow_schema, parquet_path, raw_dir
 from nemesrv.remoting.node.clock import RealClock
 from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.recording import recorded_at
@@ -208,9 +208,8 @@ asyncio.run(main())
         killed_ms = CLOCK.monotonic_s() * 1000
         os.kill(child.pid, signal.SIGKILL)
         child.wait()
-    merged = to_parquet(tmp_path)
+    to_parquet(tmp_path)
     rows = read_rows(tmp_path)
-    assert merged.rows == len(rows)
     assert [row["seq"] for row in rows] == list(range(len(rows)))
     assert killed_ms - rows[-1]["time_ms"] < 50 + 100  # 100: two cores shared with whoever else is working
 
@@ -223,8 +222,7 @@ def test_a_torn_last_line_costs_only_itself(tmp_path: Path) -> None:
         record.close()
     path = raw_dir(tmp_path) / "ns-0.0.jsonl"
     path.write_bytes(path.read_bytes()[:-9])
-    merged = to_parquet(tmp_path)
-    assert (merged.rows, merged.torn) == (3, 1)
+    to_parquet(tmp_path)
     assert sorted((row["node"], row["event"]) for row in read_rows(tmp_path)) == [
         ("ns-0", "route"),
         ("ns-1", "route"),
@@ -263,9 +261,10 @@ def test_the_parquet_file_has_exactly_the_schema(tmp_path: Path) -> None:
     record = writer(tmp_path)
     record("route")
     record.close()
-    path = to_parquet(tmp_path).path
-    assert pq.read_schema(path).equals(arrow_schema())
-    assert pq.read_schema(path).names == [column.name for column in SCHEMA]
+    to_parquet(tmp_path)
+    schema = pq.read_schema(parquet_path(tmp_path))
+    assert schema.equals(arrow_schema())
+    assert schema.names == [column.name for column in SCHEMA]
 
 
 def test_a_run_that_recorded_nothing_is_a_failed_harness(tmp_path: Path) -> None:
