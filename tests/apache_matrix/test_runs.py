@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from nemesrv.chaos.apache import libfaketime
-from nemesrv.chaos.checks.plain.verdicts import verdicts_of_rows
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.scenarios.loading import load, shipped
 from nemesrv.chaos.verdict import Validity
+from tests.chaos.judged import verdicts_of_rows
 from tests.chaos.programs import nemesrv
 from tests.chaos.test_end_to_end import decided
 from tests.interop.conftest import need

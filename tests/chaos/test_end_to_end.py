@@ -11,9 +11,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from nemesrv.chaos.checks.plain.verdicts import found_wrong
 from nemesrv.chaos.history.files import read_raw
 from nemesrv.chaos.history.rows import read_rows
+from tests.chaos.judged import found_wrong
 
 from .programs import MARK, left_of, nemesrv, running
 

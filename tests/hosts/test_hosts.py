@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from nemesrv.chaos.checks.plain.verdicts import found_wrong
 from nemesrv.chaos.history.rows import read_rows
+from tests.chaos.judged import found_wrong
 from tests.hosts.bench import FORGOTTEN_S, HOSTS, Bench, missing
 
 pytestmark = [pytest.mark.ray, pytest.mark.toxiproxy]

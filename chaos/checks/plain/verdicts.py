@@ -5,15 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any
 
 from ...arrow import pa, pc
-from ...history.rows import table_in, to_table
+from ...history.rows import table_in
 from ...history.schema import Group, named
 from ...history.stored import merged_files
 from ...history.wholeness import missing_of_table
 from ...oracle.world import World
-from ...verdict import Validity, Verdict
+from ...verdict import Verdict
 from .. import CHECKS
 from ..finishing import finished, seen_by, with_joining
 from ..record.control import told_by
@@ -28,11 +27,6 @@ COUNTED_ONLY = named(Group.TRAFFIC, Group.ANSWERS)
 def verdicts(where: Path, names: Collection[str] | None = None) -> list[Verdict]:
     """One a check, or of these checks in their order, of a history on this machine."""
     return verdicts_of(*in_memory(table_in(merged_files(where)), is_whole=True), names)
-
-
-def verdicts_of_rows(rows: list[dict[str, Any]], names: Collection[str] | None = None) -> list[Verdict]:
-    """One a check, or of these checks in their order and those that join them, of these rows."""
-    return verdicts_of(*in_memory(to_table(rows)), names)
 
 
 def in_memory(table: pa.Table, *, is_whole: bool = False) -> tuple[Whole, World]:
@@ -56,8 +50,3 @@ def verdicts_of(history: Gathering, world: World, names: Collection[str] | None 
             log.info("check %s failed", name, exc_info=True)  # its verdict says so to the person
             found.append(Verdict.of_failed_check(name, exc))
     return found
-
-
-def found_wrong(folder: Path) -> dict[str, Verdict]:
-    """Check to its verdict, of those that say INVALID."""
-    return {verdict.name: verdict for verdict in verdicts(folder) if verdict.verdict is Validity.INVALID}

@@ -9,10 +9,10 @@ import pytest
 
 from nemesrv.chaos.apache.client import JavaClient
 from nemesrv.chaos.checks import CHECKS
-from nemesrv.chaos.checks.plain.verdicts import verdicts_of_rows
 from nemesrv.chaos.fronts.behaviour import PASSES, Behaviour, Connected
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.apache.in_one_process import InOneProcess, missing, recorded
+from tests.chaos.judged import verdicts_of_rows
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(280)]
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.checks.plain.verdicts import found_wrong
 from nemesrv.chaos.checks.record.control import Control
 from nemesrv.chaos.checks.service.exercised import judged as exercised
 from nemesrv.chaos.experiment.expectation import expected_world
@@ -17,6 +16,7 @@ from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.scenarios.model import Scenario
+from tests.chaos.judged import found_wrong
 
 
 def scenario(timeline: list[dict[str, Any]], settle_s: float = 150, name_servers: int = 2, **more: Any) -> Scenario:

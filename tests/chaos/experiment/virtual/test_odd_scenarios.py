@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 import yaml
 
-from nemesrv.chaos.checks.plain.verdicts import found_wrong
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.loading import found_defect, parse
 from nemesrv.chaos.scenarios.model import Scenario
+from tests.chaos.judged import found_wrong
 
 ODD: dict[str, dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("odd.yaml").read_text(encoding="utf-8"))
 QUICK = (

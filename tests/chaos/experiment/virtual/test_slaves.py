@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from nemesrv.actors.broker.server import Broker
-from nemesrv.chaos.checks.plain.verdicts import found_wrong
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.proof.defects import DEFECTS
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.remoting.node.node import Node
+from tests.chaos.judged import found_wrong
 
 SWITCHED_AND_STARTED_AGAIN = {
     "cluster": {"name_servers": 2, "brokers": 2, "slaves": 1},
