@@ -6,8 +6,6 @@ module detects only pauses, in /proc (Linux); actors/watch.py detects processes 
 itself injects (also by `nemesrv fault`) are left out.
 """
 
-from __future__ import annotations
-
 import http.client
 import logging
 from collections.abc import Callable, Mapping

@@ -9,8 +9,6 @@ Events wait at most 20 ms in memory and then go to the kernel by one `write`, so
 ms. A kill may leave the last line of a file incomplete; readers skip this line.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

@@ -7,8 +7,6 @@
 This module judges nothing. Measured values come from verdicts and findings, the faults from the scenario.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter, defaultdict

@@ -3,8 +3,6 @@
 LOGS ─► gather (Spark) ─► reconstruct ─► episodes_of ─► history/, incident.json, scenario.yaml ─► judge ─► report
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence

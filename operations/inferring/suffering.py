@@ -4,8 +4,6 @@ answer, and routes without a broker. Pure.
     lines, rows, raw texts ─► suffered() ─► Suffered: client, what, how often, from when to when
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Mapping

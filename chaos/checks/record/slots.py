@@ -12,8 +12,6 @@ leaves without an answer, is no good try. Operations without an end are not coun
 too: they ask the NameServers that no client sits at, and are no client's operations.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """How many operations of clients succeeded and failed while availability_floor applies, from the counts of slots.py."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, TypeVar
 

@@ -5,8 +5,6 @@ Files and lines of a virtual run are like those of a real process (chaos/history
 is not used: this recorder flushes by machine time, which must not influence a virtual run.
 """
 
-from __future__ import annotations
-
 import logging
 import sys
 from collections.abc import Callable

@@ -8,8 +8,6 @@ The file has Bokeh's runtime, the style and the script inside. A million events 
 pulls are summed up per slice of time. No violation is left out. The page judges nothing.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
