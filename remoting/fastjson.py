@@ -44,9 +44,6 @@ class ObjectKey(tuple[tuple[str, object], ...]):
             raise RemoteProtocolError("JSON has an object as a key in an object that is a key")
         return cls(sorted((name, _hashable(value)) for name, value in fields.items()))
 
-    def as_dict(self) -> dict[str, object]:
-        return dict(self)
-
 
 def _hashable(value: object) -> object:
     if isinstance(value, Mapping):

@@ -151,16 +151,14 @@ def unknown_rows(one: Reconstructed, faults: Sequence[FaultTime], end_ms: float)
         if guess.startswith(GUESS):
             found.append((node, f"which address {node} had is a guess", 0.0, end_ms))
     found += unexplained(one.timeline, one.nodes.roles, faults, timers, end_ms)
-    return [missing_row(*each) for each in found]
-
-
-def missing_row(node: str, says: str, from_ms: float, to_ms: float) -> Row:
-    """Return a `rows_missing` row: the node's actions in this time are unknown, and why."""
-    return {
-        **_of_harness(from_ms, "rows_missing"),
-        "source": node,
-        "value": {"says": says, "since_ms": max(from_ms, 0.001), "until_ms": to_ms},
-    }
+    return [
+        {
+            **_of_harness(from_ms, "rows_missing"),
+            "source": node,
+            "value": {"says": says, "since_ms": max(from_ms, 0.001), "until_ms": to_ms},
+        }
+        for node, says, from_ms, to_ms in found
+    ]
 
 
 def _relisted(one: Reconstructed) -> list[str]:

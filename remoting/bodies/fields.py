@@ -226,7 +226,7 @@ def _read_body(cls: type[Body], value: object, where: str) -> Body:
 
 
 def _read_queue(value: object, where: str) -> MessageQueue:
-    fields = value.as_dict() if isinstance(value, ObjectKey) else value
+    fields = dict(value) if isinstance(value, ObjectKey) else value
     if not isinstance(fields, Mapping):
         raise _impossible(where, value, "a message queue")
     return MessageQueue(

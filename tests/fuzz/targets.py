@@ -162,7 +162,7 @@ def document(data: bytes) -> None:
 
 def _without_nulls(value: object) -> object:
     if isinstance(value, ObjectKey):
-        return _without_nulls(value.as_dict())
+        return _without_nulls(dict(value))
     if isinstance(value, dict):
         items = ((str(_without_nulls(key)), _without_nulls(item)) for key, item in value.items())
         return sorted((key, repr(item)) for key, item in items if item is not None)

@@ -47,7 +47,7 @@ def test_the_dialect_is_read(text: str, value: object) -> None:
 
 def test_equal_object_keys_are_equal_whatever_their_order() -> None:
     assert ObjectKey.of({"brokerName": "a", "queueId": 0, "topic": "T"}) == QUEUE
-    assert QUEUE.as_dict() == {"brokerName": "a", "queueId": 0, "topic": "T"}
+    assert dict(QUEUE) == {"brokerName": "a", "queueId": 0, "topic": "T"}
 
 
 @pytest.mark.parametrize(
