@@ -43,12 +43,14 @@ def allocate_averagely(
     client_id: str, queues: Iterable[MessageQueue], client_ids: Collection[str]
 ) -> list[MessageQueue]:
     """Return the contiguous slice of the sorted queues that belongs to `client_id`; empty if `client_ids` lacks
-    `client_id`.
+    `client_id`. Raises ValueError if there are no queues: a consumer then keeps the queues that it has.
 
     The first `len(queues) % len(client_ids)` members get one queue more than the others. Members that know different
     lists of queues or members disagree until their next rebalance. Upstream: `AllocateMessageQueueAveragely`.
     """
     all_queues, members = sort_queues(queues), sorted(client_ids, key=java_order)
+    if not all_queues:
+        raise ValueError("mqAll is null or mqAll empty")
     if client_id not in members:
         return []
     index = members.index(client_id)

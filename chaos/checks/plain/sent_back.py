@@ -4,12 +4,13 @@ sent_back 1 ── 10 s ─► received from %RETRY%group: consumed, or sent_bac
 
 A message that was sent back is a delayed message of the group's retry topic: its level is 3 at the first failure, and
 one more at each further failure (`SendMessageProcessor.consumerSendMsgBack`,
-`DefaultMQPushConsumerImpl.sendMessageBackAsNormalMessage`). If it was sent as a new message, only its receipt tells the
-broker.
+`DefaultMQPushConsumerImpl.sendMessageBackAsNormalMessage`). After maxReconsumeTimes failures it is a dead letter, which
+nobody receives. If it was sent as a new message, only its receipt tells the broker.
 """
 
 from ....clients.consumer.config import retry_topic
 from ....clients.consumer.send_back import ANEW, FIRST_RETRY_DELAY_LEVEL, TO_BROKER
+from ....remoting.node.profile import Profile
 from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
 from ...arrow import pc
 from ...history.schema import row_order
@@ -46,6 +47,8 @@ def sent_back(part: Part, world: World) -> Prompt:
 
 def _came_again(back: Row, came: list[Row], group: str, world: World) -> Prompt:
     broker = came[0]["broker_name"] if came else back["broker_name"] if back["f"] == TO_BROKER else ""
+    if _is_dead(back, world):
+        return Prompt()
     level, acked_ms = FIRST_RETRY_DELAY_LEVEL + back["attempt"] - 1, back["time_ms"]
     due = delivered(world, broker, str(level), acked_ms - back["duration_ms"], acked_ms)
     if due is None:
@@ -64,6 +67,14 @@ def _came_again(back: Row, came: list[Row], group: str, world: World) -> Prompt:
     )
     found = against(one, came, due, near_its_time_ms(world))
     return Prompt(slow=(found._replace(offset=LAST),)) if isinstance(found, Slow) else Prompt(1, found)
+
+
+def _is_dead(back: Row, world: World) -> bool:
+    """Whether the broker made it a dead letter (`AbstractSendMessageProcessor.consumerSendMsgBack`; of a message that
+    was sent as a new message, `SendMessageProcessor.handleRetryAndDLQ`: in 4.9 one failure earlier)."""
+    limit = world.number(back["node"], "maxReconsumeTimes")
+    is_earlier = back["f"] == ANEW and world.timers.profile is Profile.V4_9
+    return 0 <= limit <= back["attempt"] - (not is_earlier)
 
 
 SENT_BACK = Reading(

@@ -353,9 +353,11 @@ def _versions(control: Control, world: World) -> Iterator[Finding]:
 
 
 def _of_groups(control: Control, world: World) -> Iterator[Finding]:
-    """The topics that a broker of ours makes for consumer groups: retry, and dead letters."""
+    """The topics that a broker of ours makes for consumer groups: retry, and dead letters. Of a group that no heartbeat
+    makes there, a send may make the retry topic, as any other topic."""
     asked = {act.topic for act in world.acts if act.f == "update_topic"}
     made = (row for row in control.rows("topic") if row.decoded and row.topic.startswith(_OF_GROUPS))
+    made = (row for row in made if all(world.values(row.node, "autoCreateSubscriptionGroup")))
     of = grouped((row.node, row) for row in made if world.is_ours(row.node) and row.topic not in asked)
     for broker, rows in of.items():
         wrong = [row for row in rows if _queues(row) != (1, 1)]

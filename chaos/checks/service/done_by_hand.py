@@ -100,7 +100,8 @@ def _at_broker(control: Control, world: World, act: Act) -> Iterator[Finding]:
     out = None if is_right else (act.ended_ms, act.ended_ms + world.timers.R_ms)
     kind = "the broker's deleted topic" if asked is None else "the broker's topic"
     yield _finding(control, world, act, kind, out, more)
-    if asked is None and is_right and act.topic not in world.topics and not elects(world, act.node):
+    may_come_back = act.topic in world.topics and any(world.values(act.node, "autoCreateTopicEnable"))
+    if asked is None and is_right and not may_come_back and not elects(world, act.node):
         yield from _stays_away(control, world, act, [row.time_ms for row in rows if row.decoded])
 
 
@@ -111,8 +112,8 @@ def _overlaps_another(world: World, act: Act) -> bool:
 
 
 def _stays_away(control: Control, world: World, act: Act, had_ms: Sequence[float]) -> Iterator[Finding]:
-    """Of a topic that the act deleted at a broker, and that nobody sends to: whether the broker had it again before
-    another act, and whether a slave registered it when it had copied its master's topics since."""
+    """Of a topic that the act deleted at a broker, and that no send creates there: whether the broker had it again
+    before another act, and whether a slave registered it when it had copied its master's topics since."""
     others = (one for one in world.acts if (one.node, one.topic) == (act.node, act.topic))
     until_ms = min((one.began_ms for one in others if one.began_ms > act.began_ms), default=world.end_ms)
     back_ms = next((at_ms for at_ms in had_ms if act.ended_ms + 0.5 < at_ms < until_ms), None)

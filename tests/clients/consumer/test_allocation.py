@@ -23,7 +23,6 @@ def ids(allocated: list[MessageQueue]) -> list[int]:
         (7, ["c1", "c2", "c3"], [[0, 1, 2], [3, 4], [5, 6]]),
         (3, ["c1", "c2", "c3"], [[0], [1], [2]]),
         (2, ["c1", "c2", "c3"], [[0], [1], []]),
-        (0, ["c1"], [[]]),
     ],
 )
 def test_each_member_takes_its_slice(queue_count: int, members: list[str], expected: list[list[int]]) -> None:
@@ -40,6 +39,11 @@ def test_every_queue_has_exactly_one_owner(member_count: int) -> None:
 
 def test_a_member_that_the_broker_does_not_list_gets_nothing() -> None:
     assert allocate_averagely("stranger", queues(4), ["c1", "c2"]) == []
+
+
+def test_without_queues_nothing_is_shared_out() -> None:
+    with pytest.raises(ValueError, match="mqAll empty"):
+        allocate_averagely("c1", [], ["c1"])
 
 
 def test_the_order_in_which_queues_and_ids_arrive_does_not_matter() -> None:

@@ -186,6 +186,26 @@ def test_a_message_that_was_sent_back_comes_again_after_ten_seconds(
 
 
 @pytest.mark.parametrize(
+    ("how", "profile", "most", "due"),
+    [
+        *[("broker", "4.9", 0, 0), ("broker", "4.9", 1, 1), ("broker", "5.x", 0, 0)],
+        *[("anew", "4.9", 1, 0), ("anew", "4.9", 2, 1), ("anew", "5.x", 1, 1), ("anew", "5.x", 0, 0)],
+    ],
+)
+def test_a_message_that_failed_max_reconsume_times_is_a_dead_letter(
+    how: str, profile: str, most: int, due: int
+) -> None:
+    run = {"settings": {"consumer-0": {"maxReconsumeTimes": most}}, "profile": profile}
+    builder = taken(cluster(clients=CLIENTS, workload={"queues": 4}, **run).at(10))
+    retry = {**AT, "topic": "%RETRY%nemesrv-consumers", "offset": 0, "op_id": "take-1"}
+    sent(builder.event("consumer-0", "queue_taken", **retry), 100)
+    failed = {"msg_key": "k-0", "offset": 0, "op_id": "take-0", "digest": 7, **AT}
+    builder.at(101).event("consumer-0", "sent_back", f=how, attempt=1, duration_ms=1.0, **failed)
+    builder.at(130).event("consumer-0", "receive", msg_key="k-0", digest=7, **retry)
+    assert kinds(verdict(builder)) == ["late"] * due
+
+
+@pytest.mark.parametrize(
     ("received_s", "found"),
     [
         *[(104, "before its delay was over"), (106, "before its delay was over"), (120, None), (134.9, None)],

@@ -229,6 +229,13 @@ def test_a_broker_makes_the_retry_topic_of_a_group_when_its_first_member_beats(
     assert [kind for who, kind in kinds(builder) if who == "broker-a"] == wrong
 
 
+@pytest.mark.parametrize(("creates", "wrong"), [(True, ["one queue for a group"]), (False, [])])
+def test_a_send_may_make_the_retry_topic_of_a_group_that_no_heartbeat_makes(creates: bool, wrong: list[str]) -> None:
+    builder = cluster(name_servers=1, settings={"broker-a": {"autoCreateSubscriptionGroup": creates}}).at(20)
+    builder.event("broker-a", "topic", topic="%RETRY%group", value={"read": 4, "write": 4, "perm": 6})
+    assert [kind for who, kind in kinds(builder) if who == "broker-a"] == wrong
+
+
 def test_a_broker_that_registers_at_a_name_server_of_no_list_of_it_is_guilty() -> None:
     def registers(*listed: str) -> list[str]:
         builder = cluster(2, ("broker-a",), nodes={"broker-a": {"name_servers": [*listed]}})

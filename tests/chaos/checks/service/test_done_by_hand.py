@@ -13,9 +13,9 @@ STRANGE = "10.9.9.9:10911"
 check = judging(judge)
 
 
-def story() -> HistoryBuilder:
+def story(**run: Any) -> HistoryBuilder:
     """One NameServer, which holds broker-a from 1 s on, as broker-a registered it and does again each 30 s."""
-    builder = cluster(name_servers=1, brokers=("broker-a",)).at(1).topic("broker-a", "orders").registers(*OF_A)
+    builder = cluster(name_servers=1, brokers=("broker-a",), **run).at(1).topic("broker-a", "orders").registers(*OF_A)
     for at_s in (31, 61):
         builder.at(at_s).registers(*OF_A)
     return builder
@@ -125,6 +125,17 @@ def test_a_topic_that_was_deleted_at_its_broker_does_not_come_back(who: str, bac
     if back_s is not None:
         told.at(back_s).topic(who, "spare")
     assert [one.more["kind"] for one in check(told.end(90)).examples] == (["comes back"] if wrong else [])
+
+
+@pytest.mark.parametrize(("creates", "wrong"), [(True, []), (False, ["comes back"])])
+def test_a_send_creates_a_deleted_topic_again_only_with_auto_create_topic_enable(
+    creates: bool, wrong: list[str]
+) -> None:
+    settings = {"broker-a": {"autoCreateTopicEnable": creates}}
+    told = story(clients=("producer-0",), workload={"topic": "orders"}, settings=settings)
+    told.at(40).event("broker-a", "topic", topic="orders", value=None)
+    act(told, 40.001, "delete_topic", topic="orders", target="broker-a").at(60).topic("broker-a", "orders")
+    assert [one.more["kind"] for one in check(told.end(90)).examples] == wrong
 
 
 @pytest.mark.parametrize(("at_s", "wrong"), [(60, []), (80, ["broker-a/1"])])
