@@ -13,6 +13,7 @@ Upstream: `PullRequestHoldService`, `ClientHousekeepingService`.
 from collections.abc import Iterator
 
 from ...oracle.broker import CLIENT_SCAN_MS, HOLD_CHECK
+from ...oracle.intervals import Stretch
 from ...oracle.link import MOMENT_MS
 from ...oracle.roles import elects
 from ...oracle.slaves import may_not_copy
@@ -71,11 +72,13 @@ class HeldPulls(Process):
                 yield Act(run.ended_ms - slowest_ms, slowest_ms, None, *wait, since_ms=since_ms)
 
     def _copied(self) -> Iterator[Act]:
-        """The same at a slave, while it copied for certain, so that the message came within a moment."""
+        """The same at a slave, while it copied for certain, so that the message came within a moment. A slave that
+        began to copy then, as after its master has moved, copied older messages."""
         master = broker_name(self.life.node)
         if elects(self.world, master) or self.world.clocks.get(master) or self.world.clocks.get(self.life.node):
             return
-        away = may_not_copy(self.world, master, self.life.node)
+        away = [*may_not_copy(self.world, master, self.life.node)]
+        away += [Stretch(row.time_ms, row.time_ms) for row in self.control.by_process("copies").get(self.process, ())]
         for since_ms, run in self._with_start():
             slowest_ms = run.value.get("slowest_ms")
             if slowest_ms is None or self.held(since_ms, run.ended_ms):

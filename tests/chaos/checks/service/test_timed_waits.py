@@ -156,14 +156,16 @@ def test_a_message_wakes_the_pulls_that_wait_for_it_at_once_and_without_long_pol
 
 
 @pytest.mark.parametrize(
-    ("slowest_ms", "paused_s", "found"), [(4_990, None, 0), (5_300, None, 1), (5_300, 40, 0), (5_300, 70, 1)]
+    ("slowest_ms", "paused_s", "copies_s", "found"),
+    [(4_990, None, 1, 0), (5_300, None, 1, 1), (5_300, 40, 1, 0), (5_300, 70, 1, 1), (5_300, None, 52, 0)],
 )
 def test_a_slave_answers_with_what_it_copied_at_its_next_check(
-    slowest_ms: int, paused_s: int | None, found: int
+    slowest_ms: int, paused_s: int | None, copies_s: int, found: int
 ) -> None:
     told = cluster(name_servers=1, brokers=("broker-a", "broker-a/1"))
     if paused_s is not None:
         told.at(paused_s).fault("f1", "pause", "sigstop", "broker-a", until_s=paused_s + 5)
+    told.at(copies_s).event("broker-a/1", "copies", address=address_of("broker-a"))
     value = {"notified": 3, "slowest_ms": slowest_ms}
     told.at(55).event("broker-a/1", "scheduled_task", f=HOLD_CHECK, duration_ms=0.0, value=value)
     assert [one.kind for one in wrong(check(told))].count("answers with what was copied") == found
