@@ -70,6 +70,15 @@ def test_a_client_whose_name_server_left_the_list_takes_one_of_the_new() -> None
     assert found("list_change_s", Story("list_changes").ask("ns-0", 0.1).watched()).why == "the list never changed"
 
 
+@pytest.mark.parametrize("fronts", ["ns-0 ns-1 ns-2 ns-0 ns-1 ns-2 ns-0", "ns-1 ns-0 ns-0 ns-2 ns-1 ns-2 ns-0"])
+def test_a_client_that_takes_turns_is_not_said_to_have_taken_the_list_because_it_goes_on(fronts: str) -> None:
+    """ali-ons 2.0.4 never asks the address server again, and draws a NameServer for each look-up."""
+    story = Story("list_changes", for_s=180.0).happened("name_server_list", "ns-1;ns-2;ns-3", 20.0)
+    for number, front in enumerate(fronts.split()):
+        story.ask(front, 0.05 + 25 * number)
+    assert isinstance(found("list_change_s", story.watched()), LeftOut)
+
+
 def test_a_client_that_the_address_server_answered_too_late_is_not_judged_by_its_list() -> None:
     def fetched(ended_by: By) -> Story:
         story = Story("list_changes", for_s=180.0).ask("ns-0", 0.05).happened("name_server_list", "ns-1;ns-2", 20.0)
