@@ -12,7 +12,7 @@ from ...chaos.fronts.observed import Asked, Behaved, By, Closed, Dialled, Foreig
 from ...chaos.oracle.choosing.start_choice import ALPHA
 from ...chaos.topology import ADDRESS_SERVER
 from ..situations import GET_ROUTEINFO, NAME_SERVER_LIST, Watched
-from .lookups import TryOutcome, label_in, lookups, tries
+from .lookups import TryOutcome, goes_anywhere, label_in, lookups, tries
 from .rule import LeftOut, Measured, Rules, Samples
 
 RATE, DELAY = "fixed rate", "fixed delay"
@@ -184,6 +184,10 @@ def back_after_all_gone_s(watched: Sequence[Watched]) -> Measured:
             dials = sum(each.at_ms > back.at_ms and each.front in one.name_servers for each in one.of(Dialled))
             chance = (1 - 1 / len(one.name_servers)) ** dials
             if dials and chance > ALPHA:
+                if goes_anywhere(label_in(watched)):  # those that met it by chance do not say how long it takes
+                    return LeftOut(
+                        why="it draws a NameServer for each request, so chance decides when it asks that one"
+                    )
                 found.why = f"none of {dials} connects was to it: who draws for each looks so with p = {chance:.2g}"
                 continue
             found.why = "it was not asked again" if dials or one.dials_unseen else "nothing was dialled any more"
