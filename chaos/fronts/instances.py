@@ -343,6 +343,8 @@ class Instances:
         if not is_over:
             return None
         if is_used and (is_strange or not known):
+            if not is_strange and held.process is not None:
+                self._pooled.add(held.process)
             return self._new(held)
         resting = [each for each in lacking if each.asked_ms <= held.since_ms]
         return self._one_of(self._alike(held, resting or lacking), held)
@@ -408,8 +410,8 @@ class Instances:
         return instance
 
     def _mark_pool(self, held: _Held) -> None:
-        """Make all clients of a process unclear that has three connections to one NameServer, and whose heartbeats do
-        not say how many clients it has: it may be one client with a pool."""
+        """Make all clients of a process unclear that has three connections to one NameServer, or asks for a topic at
+        several, and whose heartbeats do not say how many clients it has: it may be one client with a pool."""
         if held.process is None or self._ids[held.process] or self._clients or held.front not in self._name_servers:
             return
         own = [each for each in self.living() if each.process == held.process]

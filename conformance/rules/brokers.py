@@ -1,9 +1,10 @@
 """Rules about brokers that die, hang, refuse, are cut off, leave the route or return, and about sends in that time.
 
-A client uses a broker when it sends to the broker, pulls from it or connects to it. Sends are known from the program's
-reports (docs/conform-protocol.md), or else from the frames on the wire. On the wire, a send counts as lost if no try is
-answered with success. By chance up to QUEUES sends in a row choose the failed broker, so `send_stall_s` has an
-interval.
+A client uses a broker when it sends to the broker, pulls from it or connects to it. A broker whose route stays is still
+used if the time since its last use is not longer than the longest time between two uses, because heartbeats may connect
+to the broker each 30 s. Sends are known from the program's reports (docs/conform-protocol.md), or else from the frames
+on the wire. On the wire, a send counts as lost if no try is answered with success. By chance up to QUEUES sends in a
+row choose the failed broker, so `send_stall_s` has an interval.
 """
 
 from collections import Counter
@@ -23,7 +24,11 @@ STILL_USED, NOT_USED = "still used", "not used again"
 ELSEWHERE, SAME, NONE = "another broker", "the same broker", "none"
 USES = frozenset({*SENDS, 325, *PULLS})
 LAST_S = 10.0
-"""A broker used within the last so many seconds is still used. Heartbeats, each 30 s, are mostly outside."""
+"""A broker used within the last so many seconds is still used."""
+_STAYS_IN_ROUTE = ("broker_silent", "broker_refuses", "broker_unreachable")
+AVOIDED_S = 0.5
+"""A client with sendLatencyFaultEnable does not send to a broker for 30 s and more after a send that took 0.55 s
+(latencyMax and notAvailableDuration of MQFaultStrategy)."""
 NO_BROKER = LeftOut(why="it neither sends nor pulls")
 _KEY, _NAME, _VALUE = "UNIQ_KEY", "\x01", "\x02"
 _FAILS = ("broker_killed", "broker_silent", "broker_refuses", "broker_unreachable")
@@ -68,8 +73,10 @@ def _last_use(watched: Sequence[Watched]) -> Measured:
             continue
         dials = [d.at_ms for d in one.of(Dialled) if d.front == front and since_ms <= d.at_ms <= one.stopping_ms]
         uses = [each.at_ms for each in _uses(one, front) if each.at_ms >= since_ms]
-        last_ms = max([*dials, *uses], default=since_ms)
-        is_still = one.stopping_ms - last_ms <= LAST_S * 1000
+        used_ms = sorted([*dials, *uses])
+        last_ms = used_ms[-1] if used_ms else since_ms
+        pauses_ms = [b - a for a, b in pairwise(used_ms)] if one.situation in _STAYS_IN_ROUTE else []
+        is_still = one.stopping_ms - last_ms <= max([LAST_S * 1000, *pauses_ms])
         after_s = None if is_still else round((last_ms - since_ms) / 1000, 1)
         more = {"dials": len(dials), "requests": len(uses), "last_after_ms": round(last_ms - since_ms)}
         found.add(after_s, one, since_ms, front=front, **more)
@@ -211,15 +218,26 @@ def send_retries(watched: Sequence[Watched]) -> Measured:
     """where a send goes next after a broker answered it with SERVICE_NOT_AVAILABLE 14"""
     found = Samples("")
     most = 1
+    slow: tuple[str, float] | None = None
     for one in watched:
         lost = _lost_broker(one)
-        for send in sends_on_the_wire(one) if lost is not None else ():
+        sends = sends_on_the_wire(one) if lost is not None else []
+        for send in sends:
             made = send.tries or []
             if lost is None or made[0][0] != lost[1] or made[0][1] in (None, *STORED):
                 continue
-            most = max(most, len(made))
             how = NONE if len(made) == 1 else SAME if made[1][0] == lost[1] else ELSEWHERE
+            avoided = _slow_before(sends, send, lost[1]) if how == SAME else None
+            if avoided is not None:
+                slow = avoided
+                continue
+            most = max(most, len(made))
             found.add(how, one, send.began_ms, tries=[front for front, _ in made])
+    if not found.values and slow is not None:
+        return Measured.undecided(
+            f"the same broker; {slow[0]} had taken {slow[1]:.2f} s to answer a send, and a client may avoid a broker "
+            "that was so slow: run again alone"
+        )
     if not found.values:
         return _no_sends(watched)
     counts = Counter(found.values)
@@ -228,6 +246,16 @@ def send_retries(watched: Sequence[Watched]) -> Measured:
     return found.commonest(
         f"{counts.total()} sends{shown}, each at most {most} {'attempt' if most == 1 else 'attempts'}"
     )
+
+
+def _slow_before(sends: Sequence[Send], then: Send, busy: str) -> tuple[str, float] | None:
+    """Return a broker other than `busy` that had answered an earlier send only after AVOIDED_S, and that time."""
+    for one in sends:
+        took_s = ((one.ended_ms or one.began_ms) - one.began_ms) / 1000
+        fronts = [front for front, _ in one.tries or ()]
+        if one.began_ms < then.began_ms and len(fronts) == 1 and fronts[0] != busy and took_s >= AVOIDED_S:
+            return fronts[0], took_s
+    return None
 
 
 @rules.seconds("broker_returns", words=(NOT_USED,))

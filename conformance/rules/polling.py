@@ -12,7 +12,7 @@ from ...chaos.fronts.observed import Asked, Behaved, By, Closed, Dialled, Foreig
 from ...chaos.oracle.choosing.start_choice import ALPHA
 from ...chaos.topology import ADDRESS_SERVER
 from ..situations import GET_ROUTEINFO, NAME_SERVER_LIST, Watched
-from .lookups import TryOutcome, lookups, tries
+from .lookups import TryOutcome, goes_anywhere, label_in, lookups, tries
 from .rule import LeftOut, Measured, Rules, Samples
 
 RATE, DELAY = "fixed rate", "fixed delay"
@@ -111,12 +111,17 @@ def list_change_s(watched: Sequence[Watched]) -> Measured:
     """the time from when the list by HTTP lost the NameServer in use until the client uses a NameServer of the new
     list"""
     found = Samples("the list never changed")
+    label = label_in(watched)
     for one in watched:
         change = next((each for each in one.of(Happened) if each.what == NAME_SERVER_LIST), None)
         if change is None:
             continue
         if one.at_work_ms is None:
             return LeftOut(why="it takes no list by HTTP")
+        asked = [each.front for each in lookups(one) if each.began_ms > change.at_ms]
+        moves = sum(a != b for a, b in pairwise(asked))
+        if label.takes_turns or (label.word is None and moves > 1):  # its next NameServer is in the old list, too
+            return LeftOut(why="the client changes its NameServer also without a failure")
         now = set(change.whom.split(";"))
         made = tries(one)
         before = [tried.front for tried in made if tried.began_ms < change.at_ms]
@@ -179,6 +184,10 @@ def back_after_all_gone_s(watched: Sequence[Watched]) -> Measured:
             dials = sum(each.at_ms > back.at_ms and each.front in one.name_servers for each in one.of(Dialled))
             chance = (1 - 1 / len(one.name_servers)) ** dials
             if dials and chance > ALPHA:
+                if goes_anywhere(label_in(watched)):  # those that met it by chance do not say how long it takes
+                    return LeftOut(
+                        why="it draws a NameServer for each request, so chance decides when it asks that one"
+                    )
                 found.why = f"none of {dials} connects was to it: who draws for each looks so with p = {chance:.2g}"
                 continue
             found.why = "it was not asked again" if dials or one.dials_unseen else "nothing was dialled any more"

@@ -129,6 +129,16 @@ def test_a_pool_without_heartbeats_may_be_several_clients_and_is_unclear() -> No
     assert {*story.unclear()} == {True}
 
 
+def test_who_asks_at_two_name_servers_and_sends_no_heartbeat_may_be_one_client_or_two_and_is_unclear() -> None:
+    """zjykzk's Go client asks any NameServer at each look-up; without a route it sends no heartbeat."""
+    story = Story().opened(1, "ns-0", 70).asked(1, "ns-0", 0.1).opened(2, "ns-1", 70, 1).asked(2, "ns-1", 1.1)
+    story.asked(1, "ns-0", 30).asked(2, "ns-1", 31).look(40)
+    assert {*story.unclear()} == {True}
+    other = Story().opened(1, "ns-0", 70).asked(1, "ns-0", 0.1).opened(2, "ns-1", 70, 1).asked(2, "ns-1", 1.1, "trace")
+    other.asked(1, "ns-0", 30).asked(2, "ns-1", 31, "trace").look(40)
+    assert other.unclear() == [False, False]
+
+
 def test_of_two_clients_of_different_topics_the_reason_names_no_topics() -> None:
     story = Story(clients=2).opened(1, "ns-0", 70).asked(1, "ns-0", 0.1)
     story.opened(2, "ns-0", 70, 1).asked(2, "ns-0", 1.1, "trace").opened(3, "ns-0", 70, 2).look(40)

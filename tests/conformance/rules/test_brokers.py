@@ -67,6 +67,28 @@ def test_the_last_use_of_a_broker_that_failed(rule: str) -> None:
     assert isinstance(RULES[rule].measure([Story(situation).ask("ns-0", 0.1).watched()]), LeftOut)
 
 
+def heartbeats_until(situation: str, last_s: float, each_s: float) -> Watched:
+    """A client that sends nothing to the broker, and connects to it for each heartbeat."""
+    story = fails(situation)
+    at_s = DIED_S + 0.1
+    while at_s <= last_s:
+        at_s += each_s
+        story.dial("broker-a", at_s - each_s, opens=False)
+    return send(story, 74.0, "broker-b").watched()
+
+
+@pytest.mark.parametrize("situation", BEHAVIOURS)
+def test_a_broker_that_heartbeats_connect_to_each_30_s_is_still_used(situation: str) -> None:
+    rule = next(rule for rule, of in SITUATIONS.items() if of == situation)
+    assert found(rule, heartbeats_until(situation, 65.0, 26.0)).value == "still used", "26 s, and then 15 s"
+    assert found(rule, heartbeats_until(situation, 36.0, 26.0)).value == 26.1, "26 s, and then 41 s"
+    assert found(rule, heartbeats_until(situation, 9.0, 26.0)).value == 0.1
+
+
+def test_a_killed_broker_is_not_used_for_ever_because_two_heartbeats_met_it() -> None:
+    assert found("killed_broker_s", heartbeats_until("broker_killed", 65.0, 26.0)).value == 52.1
+
+
 @pytest.mark.parametrize("profile", names())
 def test_a_client_that_keeps_a_killed_broker_is_invalid_under_every_profile(profile: str) -> None:
     for last_s, expected in ((73.0, Validity.INVALID), (30.0, Validity.VALID)):
@@ -134,6 +156,24 @@ def test_a_send_that_was_refused_goes_to_another_broker_the_same_or_none() -> No
     assert found("send_retries", busy("broker-a", "broker-a", "broker-b")).value == "the same broker"
     assert found("send_retries", busy("broker-a", "broker-b")).why == "3 sends, each at most 2 attempts"
     assert verdict("send_retries", "none", send(Story("broker_busy"), 1.0).watched()) is Validity.UNKNOWN
+
+
+def busy_beside(took_s: float, *fronts: str) -> Watched:
+    story = send(Story("broker_busy"), 1.0)
+    story.ask("broker-b", 2.0, request=310, fields={"i": "UNIQ_KEY\x01slow\x02"}, after_s=took_s)
+    story.behave("broker-a", Behaviour(codes={310: 14}), DIED_S)
+    for at_s in (10.0, 11.0, 12.0):
+        send(story, at_s, *fronts, codes=tuple(14 if front == "broker-a" else 0 for front in fronts))
+    return story.watched()
+
+
+def test_a_client_that_avoids_a_broker_that_was_slow_is_not_said_to_retry_at_the_same_broker() -> None:
+    slow = found("send_retries", busy_beside(0.83, "broker-a", "broker-a"))
+    assert slow.value is None
+    assert slow.why.startswith("the same broker; broker-b had taken 0.83 s to answer a send")
+    assert found("send_retries", busy_beside(0.05, "broker-a", "broker-a")).value == "the same broker"
+    assert found("send_retries", busy_beside(0.83, "broker-a", "broker-b")).value == "another broker"
+    assert found("send_retries", busy_beside(0.83, "broker-a")).value == "none"
 
 
 def returns(used_s: float | None) -> Watched:

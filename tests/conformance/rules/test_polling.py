@@ -1,9 +1,12 @@
 """When look-ups are made, on observations written by hand."""
 
+from dataclasses import replace
+
 import pytest
 
 from nemesrv.chaos.fronts.behaviour import PASSES, REFUSES
 from nemesrv.chaos.fronts.observed import By
+from nemesrv.chaos.oracle.choosing.labels import EVERY, RANDOM, Label
 from nemesrv.chaos.verdict import Validity
 from nemesrv.conformance.rules import RULES, LeftOut
 from nemesrv.conformance.situations import Watched
@@ -70,6 +73,15 @@ def test_a_client_whose_name_server_left_the_list_takes_one_of_the_new() -> None
     assert found("list_change_s", Story("list_changes").ask("ns-0", 0.1).watched()).why == "the list never changed"
 
 
+@pytest.mark.parametrize("fronts", ["ns-0 ns-1 ns-2 ns-0 ns-1 ns-2 ns-0", "ns-1 ns-0 ns-0 ns-2 ns-1 ns-2 ns-0"])
+def test_a_client_that_takes_turns_is_not_said_to_have_taken_the_list_because_it_goes_on(fronts: str) -> None:
+    """ali-ons 2.0.4 never asks the address server again, and draws a NameServer for each look-up."""
+    story = Story("list_changes", for_s=180.0).happened("name_server_list", "ns-1;ns-2;ns-3", 20.0)
+    for number, front in enumerate(fronts.split()):
+        story.ask(front, 0.05 + 25 * number)
+    assert isinstance(found("list_change_s", story.watched()), LeftOut)
+
+
 def test_a_client_that_the_address_server_answered_too_late_is_not_judged_by_its_list() -> None:
     def fetched(ended_by: By) -> Story:
         story = Story("list_changes", for_s=180.0).ask("ns-0", 0.05).happened("name_server_list", "ns-1;ns-2", 20.0)
@@ -120,6 +132,18 @@ def test_one_that_is_back_was_not_asked_where_enough_connects_passed_it_by(dials
     for number in range(dials):
         story.dial("ns-2", 71.0 + number, opens=False)
     assert found("back_after_all_gone_s", story.watched()).value == value
+
+
+def test_a_client_that_draws_and_passed_it_by_in_one_of_two_processes_has_no_time_of_its_own() -> None:
+    """ali-ons 2.0.4: 50 s was the longest of two processes, and in three others no look-up met it."""
+    drawing = Label(word=RANDOM, steps=90, moved=60, odds={RANDOM: 1.0, EVERY: 0.0})
+    passed_by = Story("all_gone", name_servers=4, for_s=195.0).ask("ns-0", 0.05)
+    for front in passed_by.name_servers:
+        passed_by.behave(front, REFUSES, 5.0)
+    passed_by.behave("ns-1", PASSES, 70.0).dial("ns-2", 90.0, opens=False)
+    met, not_met = (replace(one, label=drawing) for one in (all_gone(asked_at_s=120.0), passed_by.watched()))
+    assert found("back_after_all_gone_s", met).value == 50.0
+    assert isinstance(found("back_after_all_gone_s", met, not_met), LeftOut)
 
 
 @pytest.mark.parametrize("first_s", [10.0, 30.0, 40.0])
