@@ -40,6 +40,7 @@ those of COPIED_MS), and sends nobody to an offset that it has not: `nextOffsetC
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -94,14 +95,18 @@ ANSWERS = (
 """What an answer to a pull may have wrong: what it says of its queue's begin and end, how many messages it has, these
 messages, its code, from where to go on, and that it came before the pull was held, or with less than was there."""
 
+_CERTAIN = "of one master"
+"""How many sends are out of order at one master: nothing that was done by hand explains them."""
+
 
 def order(part: Part, world: World) -> Found:
     """How many acknowledged sends, answered pulls, and receipts where they are promised an order; and how many are out
     of it."""
     sends = with_offset(part.of("send", types=("ok",)))
-    ended_ms = floats(sends["time_ms"])
-    late = _behind(sends, ("node", "incarnation"), began_ms(sends), ended_ms, each_its_own=True)
-    wrong, receipts = [_misplaced(STORED, row) for row in rows_in(sends.filter(late))], sends.slice(0, 0)
+    sends, ended_ms = sends.append_column("master", _masters(sends, world)), floats(sends["time_ms"])
+    late = _behind(sends, ("node", "incarnation", "master"), began_ms(sends), ended_ms, each_its_own=True)
+    wrong = [_misplaced(STORED, {**row, "broker_name": row["master"]}) for row in rows_in(sends.filter(late))]
+    receipts, of_one_master = sends.slice(0, 0), len(wrong)
     wrong += [_misplaced(TAKEN, row) for row in rows_in(sends.filter(_is_taken(sends, world)))]
     # Where sends were acknowledged at wrong offsets, nobody knows the end of the queue.
     doubted = {(one.topic, one.object, one.more["queue_id"]) for one in wrong}
@@ -114,7 +119,23 @@ def order(part: Part, world: World) -> Found:
     misled = _misled(pulls, sends, part, world)
     wrong += [one for one in misled if (one.topic, one.object, one.more["queue_id"]) not in doubted]
     counts = {"receipts": len(receipts), "pulls": len(pulls), "sends": len(sends), "out_of_order": len(wrong)}
+    if world.lost_by_hand and not world.mixed_up_by_hand and of_one_master:
+        counts["out_of_order"] = counts[_CERTAIN] = of_one_master
+        wrong = wrong[:of_one_master]
     return Found(counts, foremost(wrong))
+
+
+def _masters(sends: pa.Table, world: World) -> pa.ChunkedArray:
+    """Which node knew each send's offset: the broker, or a slave that was made master by hand. The slave had copied
+    what was acknowledged COPIED_MS before the last moment in which it copied for certain."""
+    masters = sends["broker_name"].cast(pa.string())
+    for act in (act for act in world.acts if act.f == "switch"):
+        is_its = pc.equal(masters, name := broker_name(act.node or ""))
+        whole = [one.end_ms for one in offsets_copied(world, name) if one.start_ms < act.began_ms]
+        is_copied = pc.less(sends["time_ms"], max(whole, default=-math.inf) - COPIED_MS)
+        is_known = pc.or_(is_copied, pc.greater_equal(sends["time_ms"], act.began_ms))
+        masters = pc.if_else(pc.and_(is_its, is_known), act.node, masters)
+    return masters
 
 
 ORDER = Reading(
@@ -140,7 +161,8 @@ def judge(history: Gathering, world: World) -> Verdict:
     """Examined: acknowledged sends, answered pulls, and receipts of an ordered workload. Violations: those behind a
     later one, and answers that are wrong about their queue."""
     order = history.counted(ORDER, world)
-    counts, wrong = order.counts, order.counts["out_of_order"]
+    counts = Counter(order.counts)
+    wrong, certain = counts["out_of_order"], counts.pop(_CERTAIN, 0)
     examined, measured = sum(counts.values()) - wrong, {name: of for name, of in counts.items() if of}
     formulas = [OF_SENDS, *([OF_PULLS] if counts["pulls"] else []), *([OF_RECEIPTS] if is_ordered(world) else [])]
     allowed = {"bound_ms": None, "formula": "; ".join(formulas), "tolerance_ms": 0, "row": ROW}
@@ -149,7 +171,7 @@ def judge(history: Gathering, world: World) -> Verdict:
         wrong=wrong,
         why=f"{wrong} of {examined} acknowledged sends, answers or receipts are out of order or say what is not so",
         nothing="no send was acknowledged",
-        unclear=world.lost_by_hand,
+        unclear="" if certain else world.lost_by_hand,
         measured=measured | {"out_of_order": wrong},
         allowed=allowed,
         findings=order.findings,
@@ -169,7 +191,7 @@ def _behind(rows: pa.Table, who: tuple[str, ...], began: Floats, ended: Floats, 
         first_end = np.minimum.accumulate(ended[falling])[:-1]
         wrong[falling[1:]] = first_end < began[falling[1:]]
         if each_its_own:
-            wrong[falling[1:]] |= offsets[falling[1:]] == offsets[falling[:-1]]
+            wrong[falling[:-1]] |= offsets[falling[1:]] == offsets[falling[:-1]]
     return wrong
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from ....actors.broker.config import BrokerConfig
 from ....actors.broker.replication import HOUSEKEEPING_S
 from ....actors.broker.server import Broker
-from ....actors.broker.stored import Found, GetStatus, StoreFull
+from ....actors.broker.stored import Append, Found, GetStatus, StoreFull
 from ....actors.namesrv.server import NameServer
 from ....actors.namesrv.tables import BrokerGroup, Registered, Registration
 from ....clients.client_instance import FindBrokerResult
@@ -265,6 +265,22 @@ def slave_made_master_stores_nothing(broker: Broker) -> None:
     @around(broker.store, "append")
     def refuse(append: Any, messages: Any, **at: Any) -> Any:
         raise StoreFull("message store is slave mode, so putMessage is forbidden")
+
+
+@planted(SLAVE_OF_A, "slave-made-master", caught_by="order_kept")
+@may_find("duplicates messages_delivered no_acknowledged_loss availability commits_follow_work timers_kept")
+def slave_made_master_gives_offsets_again(broker: Broker) -> None:
+    """a slave that is made master gives new messages the offsets from the start of its process on"""
+    table = dict[tuple[str, int], int]()
+
+    @around(broker.store, "append")
+    def append(to_store: Any, messages: Any, *, now_ms: int) -> Any:
+        queue = messages[0].topic, messages[0].queue_id
+        offset = table.get(queue, 0)
+        table[queue] = offset + len(messages)
+        if offset >= broker.store.max_offset(*queue):
+            return to_store(messages, now_ms=now_ms)
+        return Append(offset, tuple(broker.store.max_physical_offset for _ in messages))
 
 
 @planted(SLAVE_OF_A, "slave-made-master", caught_by="duplicates")

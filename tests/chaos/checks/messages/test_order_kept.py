@@ -6,7 +6,7 @@ import pytest
 
 from nemesrv.chaos.checks.messages.order_kept import judge
 from nemesrv.chaos.verdict import Validity
-from tests.chaos.builder import HistoryBuilder, address_of, cluster, example
+from tests.chaos.builder import KILL, HistoryBuilder, address_of, cluster, example
 
 AT = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
 
@@ -36,6 +36,22 @@ def test_a_later_send_with_a_lower_offset_is_invalid() -> None:
 
 def test_an_offset_given_twice_is_invalid() -> None:
     assert sends((10, 11, 5), (12, 13, 5)).judged(judge).violations == 1
+
+
+@pytest.mark.parametrize(
+    ("sent_s", "offset", "expected"),
+    [(70, 9, Validity.INVALID), (70, 10, Validity.VALID), (99.9, 9, Validity.VALID)],
+)
+def test_a_slave_that_was_made_master_gives_no_offset_again_of_a_message_that_it_had_copied(
+    sent_s: float, offset: int, expected: Validity
+) -> None:
+    builder = cluster(1, ("broker-a", "broker-a/1"), ("producer-0",)).at(sent_s)
+    builder.event("producer-0", "send", type="ok", msg_key="k-0", offset=9, duration_ms=1, **AT)
+    builder.at(100).fault(*KILL)
+    about = {"type": "ok", "fault_id": "act-1", "target": "broker-a/1", "duration_ms": 5}
+    builder.at(110).event("admin", "admin", f="switch", **about)
+    builder.at(130).event("producer-0", "send", type="ok", msg_key="k-1", offset=offset, duration_ms=1, **AT)
+    assert builder.end(200).judged(judge).verdict is expected
 
 
 def test_two_messages_of_different_producers_that_were_acknowledged_at_one_offset_accuse_the_broker() -> None:
