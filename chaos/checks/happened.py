@@ -134,6 +134,7 @@ _NAME_SERVER: Mapping[str, str] = {
     "unregistered": "listed {named_broker} after somebody had unregistered {named_broker} by hand (action {action})",
     "permission": "did not list {named_broker} with the permission that somebody had set by hand (action {action})",
     "deleted": "listed topic {topic} after somebody had deleted {topic} by hand (action {action})",
+    "refused by hand": "refused an operator's command about {broker_or_topic} (action {action})",
     "spared": "removed more of {broker_or_topic} than somebody had removed by hand (action {action})",
     "answered before it serves": "did not answer a look-up of {client} with code 1 during waitSecondsForService",
 }

@@ -42,6 +42,9 @@ _KINDS = {
     "delete_topic": "deleted",
 }
 
+_ALWAYS_DONE = ("wipe_write_perm", "add_write_perm", "delete_topic")
+"""What a NameServer does for everybody, and answers with success, whatever it holds (DefaultRequestProcessor)."""
+
 
 @check(
     says="an operator's change of a registration, permission or topic works at once and lasts until the next change",
@@ -51,13 +54,19 @@ _KINDS = {
     tells=lambda measured: f"{measured.get('acts', 0):,} acts, {measured.get('wrong', 0):,} wrong",
 )
 def judge(control: Control, world: World) -> Verdict:
-    """Examined: acts that were answered with success. Violations: what their nodes then held instead."""
+    """Examined: acts that were answered. Violations: what their nodes then held instead, and acts that were refused."""
     servers = {node.name for node in world.of_kind("name_server")}
     findings = [
         found
         for act in world.acts
         if act.is_done
         for found in (_at_name_server if act.node in servers else _at_broker)(control, world, act)
+    ]
+    refused = (act for act in world.acts if act.node in servers and act.f in _ALWAYS_DONE and act.code)
+    findings += [
+        _finding(control, world, act, "refused by hand", (act.ended_ms, world.end_ms), {"came": f"code {act.code}"})
+        for act in refused
+        if not any(one.overlaps(act.began_ms, act.ended_ms + 1000.0) for one in world.process_faults(act.node))
     ]
     findings += wipes_last(route_tables(control, world), world)
     return verdict_of(

@@ -110,6 +110,15 @@ def test_a_topic_to_read_has_the_permission_of_its_broker_and_in_5_x_the_common_
     assert wrong == ([] if is_valid else ["fresh"])
 
 
+@pytest.mark.parametrize(("stops_s", "wrong"), [(None, ["refused by hand"]), (40.5, [])])
+def test_a_name_server_refuses_no_wipe_but_while_it_stops(stops_s: float | None, wrong: list[str]) -> None:
+    """5.5.1 answers code 1 from SIGTERM to its end (apache/rocketmq#11072)."""
+    told = act(story(), 40, "wipe_write_perm", broker_name="broker-a", code=1, type="fail")
+    if stops_s is not None:
+        told.at(stops_s).fault("f1", "stop", "sigterm", "ns-0", until_s=60)
+    assert [one.more["kind"] for one in check(told.end(90)).examples] == wrong
+
+
 def test_a_late_machine_is_an_excuse_that_is_said() -> None:
     builder = act(story(), 40, "unregister", broker_name="broker-a", address=OWN)
     holds(builder, 43.5).at(0).lag(4000.0, until_s=90)
