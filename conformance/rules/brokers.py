@@ -1,10 +1,9 @@
 """Rules about brokers that die, hang, refuse, are cut off, leave the route or return, and about sends in that time.
 
-A client uses a broker when it sends to the broker, pulls from it or connects to it. A broker whose route stays is still
-used if the time since its last use is not longer than the longest time between two uses, because heartbeats may connect
-to the broker each 30 s. Sends are known from the program's reports (docs/conform-protocol.md), or else from the frames
-on the wire. On the wire, a send counts as lost if no try is answered with success. By chance up to QUEUES sends in a
-row choose the failed broker, so `send_stall_s` has an interval.
+A client uses a broker when it sends to the broker, pulls from it or connects to it. Sends are known from the program's
+reports (docs/conform-protocol.md), or else from the frames on the wire. On the wire, a send counts as lost if no try is
+answered with success. By chance up to QUEUES sends in a row choose the failed broker, so `send_stall_s` has an
+interval.
 """
 
 from collections import Counter
@@ -24,8 +23,7 @@ STILL_USED, NOT_USED = "still used", "not used again"
 ELSEWHERE, SAME, NONE = "another broker", "the same broker", "none"
 USES = frozenset({*SENDS, 325, *PULLS})
 LAST_S = 10.0
-"""A broker used within the last so many seconds is still used."""
-_STAYS_IN_ROUTE = ("broker_silent", "broker_refuses", "broker_unreachable")
+"""A broker used within the last so many seconds is still used. Heartbeats, each 30 s, are mostly outside."""
 AVOIDED_S = 0.5
 """A client with sendLatencyFaultEnable does not send to a broker for 30 s and more after a send that took 0.55 s
 (latencyMax and notAvailableDuration of MQFaultStrategy)."""
@@ -73,10 +71,8 @@ def _last_use(watched: Sequence[Watched]) -> Measured:
             continue
         dials = [d.at_ms for d in one.of(Dialled) if d.front == front and since_ms <= d.at_ms <= one.stopping_ms]
         uses = [each.at_ms for each in _uses(one, front) if each.at_ms >= since_ms]
-        used_ms = sorted([*dials, *uses])
-        last_ms = used_ms[-1] if used_ms else since_ms
-        pauses_ms = [b - a for a, b in pairwise(used_ms)] if one.situation in _STAYS_IN_ROUTE else []
-        is_still = one.stopping_ms - last_ms <= max([LAST_S * 1000, *pauses_ms])
+        last_ms = max([*dials, *uses], default=since_ms)
+        is_still = one.stopping_ms - last_ms <= LAST_S * 1000
         after_s = None if is_still else round((last_ms - since_ms) / 1000, 1)
         more = {"dials": len(dials), "requests": len(uses), "last_after_ms": round(last_ms - since_ms)}
         found.add(after_s, one, since_ms, front=front, **more)

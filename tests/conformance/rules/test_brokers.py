@@ -4,7 +4,6 @@ import pytest
 
 from nemesrv.chaos.fronts.behaviour import BLACK_HOLE, REFUSES, SILENT, Behaviour
 from nemesrv.chaos.verdict import Validity
-from nemesrv.conformance.rule_verdicts import judge_all, names, profile_of
 from nemesrv.conformance.rules import RULES, LeftOut
 from nemesrv.conformance.situations import Watched
 from tests.conformance.rules.test_choosing import found, verdict
@@ -65,97 +64,6 @@ def test_the_last_use_of_a_broker_that_failed(rule: str) -> None:
     assert verdict(rule, {"at_most": 200}, used_until(situation, 99.0)) is Validity.UNKNOWN, "it was not seen so long"
     assert verdict(rule, {"at_most": 30}, send(Story(situation), 1.0).watched()) is Validity.UNKNOWN
     assert isinstance(RULES[rule].measure([Story(situation).ask("ns-0", 0.1).watched()]), LeftOut)
-
-
-def heartbeats_until(situation: str, last_s: float, each_s: float) -> Watched:
-    """A client that sends nothing to the broker, and connects to it for each heartbeat."""
-    story = fails(situation)
-    at_s = DIED_S + 0.1
-    while at_s <= last_s:
-        at_s += each_s
-        story.dial("broker-a", at_s - each_s, opens=False)
-    return send(story, 74.0, "broker-b").watched()
-
-
-@pytest.mark.parametrize("situation", BEHAVIOURS)
-def test_a_broker_that_heartbeats_connect_to_each_30_s_is_still_used(situation: str) -> None:
-    rule = next(rule for rule, of in SITUATIONS.items() if of == situation)
-    assert found(rule, heartbeats_until(situation, 65.0, 26.0)).value == "still used", "26 s, and then 15 s"
-    assert found(rule, heartbeats_until(situation, 36.0, 26.0)).value == 26.1, "26 s, and then 41 s"
-    assert found(rule, heartbeats_until(situation, 9.0, 26.0)).value == 0.1
-
-
-def test_a_killed_broker_is_not_used_for_ever_because_two_heartbeats_met_it() -> None:
-    assert found("killed_broker_s", heartbeats_until("broker_killed", 65.0, 26.0)).value == 52.1
-
-
-@pytest.mark.parametrize("profile", names())
-def test_a_client_that_keeps_a_killed_broker_is_invalid_under_every_profile(profile: str) -> None:
-    for last_s, expected in ((73.0, Validity.INVALID), (30.0, Validity.VALID)):
-        [found] = judge_all([used_until("broker_killed", last_s)], profile_of(profile), ("killed_broker_s",))
-        assert found.verdict is expected
-
-
-def test_dials_to_a_dead_broker_that_nobody_sees_are_unknown_with_the_reason() -> None:
-    measured = found(
-        "killed_broker_s", send(fails("broker_killed", unseen="no seccomp here"), 20, "broker-b").watched()
-    )
-    assert (measured.value, measured.why) == (None, "no seccomp here")
-
-
-def sends(*, lost: int, told: bool = False, stalls_s: float = 1.0) -> Watched:
-    story = fails("broker_silent")
-    at_s, left = DIED_S + stalls_s, lost
-    while at_s < 75:
-        ok = left <= 0
-        left -= 1
-        if told:
-            story.told("send", at_s, id=at_s).told("sent", at_s + 0.01, id=at_s, type="ok" if ok else "fail")
-        else:
-            send(story, at_s, "broker-b" if ok else "broker-a", codes=(0 if ok else None,))
-        at_s += 1.0
-    return story.watched()
-
-
-@pytest.mark.parametrize("told", [True, False])
-def test_sends_that_failed_are_lost(told: bool) -> None:
-    assert verdict("sends_lost", {"at_most": 0}, sends(lost=0, told=told)) is Validity.VALID
-    assert verdict("sends_lost", {"at_most": 0}, sends(lost=20, told=told)) is Validity.INVALID
-    by = "as the program tells" if told else "as seen on the wire"
-    assert found("sends_lost", sends(lost=20, told=told)).why == f"20 of 66, {by}"
-    assert verdict("sends_lost", {"at_most": 0}, send(Story("broker_silent"), 1.0).watched()) is Validity.UNKNOWN
-    assert isinstance(RULES["sends_lost"].measure([Story("broker_silent").watched()]), LeftOut)
-
-
-def test_the_longest_time_without_a_send_is_the_stall() -> None:
-    assert verdict("send_stall_s", {"at_most": 3}, sends(lost=0)) is Validity.VALID
-    assert verdict("send_stall_s", {"at_most": 3}, sends(lost=0, stalls_s=12.0)) is Validity.INVALID
-    assert found("send_stall_s", sends(lost=9)).value == 10.0
-
-
-def test_a_stall_takes_as_long_as_the_sends_in_a_row_that_chance_gives_to_one_brokers_four_queues() -> None:
-    slow = fails("broker_silent")
-    for at_s in range(int(DIED_S), 75, 5):
-        slow.told("send", at_s + 0.1, id=at_s).told("sent", at_s + 5.1, id=at_s, type="ok")
-    assert found("send_stall_s", slow.watched()).interval == (5.0, 20.0)
-    assert verdict("send_stall_s", {"at_most": 3}, send(Story("broker_silent"), 1.0).watched()) is Validity.UNKNOWN
-
-
-def busy(*fronts: str) -> Watched:
-    story = send(Story("broker_busy"), 1.0)
-    story.behave("broker-a", Behaviour(codes={310: 14}), DIED_S)
-    for number in range(3):
-        send(story, 10.0 + number, *fronts, codes=tuple(14 if front == "broker-a" else 0 for front in fronts))
-    return story.watched()
-
-
-def test_a_send_that_was_refused_goes_to_another_broker_the_same_or_none() -> None:
-    assert verdict("send_retries", "another broker", busy("broker-a", "broker-b")) is Validity.VALID
-    assert verdict("send_retries", "another broker", busy("broker-a")) is Validity.INVALID
-    assert found("send_retries", busy("broker-a")).value == "none"
-    assert found("send_retries", busy("broker-a", "broker-a", "broker-b")).value == "the same broker"
-    assert found("send_retries", busy("broker-a", "broker-b")).why == "3 sends, each at most 2 attempts"
-    assert verdict("send_retries", "none", send(Story("broker_busy"), 1.0).watched()) is Validity.UNKNOWN
 
 
 def busy_beside(took_s: float, *fronts: str) -> Watched:

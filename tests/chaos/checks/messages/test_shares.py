@@ -17,7 +17,7 @@ NAMES = tuple(f"consumer-{number}" for number in range(3))
 IDS = tuple(f"127.0.0.1@{name}#1" for name in NAMES)
 
 
-@pytest.mark.parametrize("queues", [0, 1, 2, 7, 8])
+@pytest.mark.parametrize("queues", [1, 2, 7, 8])
 def test_the_share_is_that_of_the_clients_own_allocation(queues: int) -> None:
     of = QUEUES[:queues]
     mine = [MessageQueue(topic="orders", broker_name=name, queue_id=number) for name, number in of]
