@@ -216,7 +216,9 @@ def misregistered(world: World, broker: str, one: Request, name_server: str, had
         return f"{does} an address that it does not have"
     if elects(world, broker):
         return ""
-    if one.f != BEAT and one.id_ not in world.ids_of(broker, one.at_ms - timers.R_ms, one.at_ms):
+    sent_ms = one.at_ms - timers.R_ms
+    held = (fault.start_ms for fault in world.way_faults(broker, name_server) if fault.overlaps(sent_ms, one.at_ms))
+    if one.f != BEAT and one.id_ not in world.ids_of(broker, min(held, default=one.at_ms) - timers.R_ms, one.at_ms):
         return f"{does} an id that it does not have"
     if node.is_ours and one.said.get("cluster", world.cluster_of(broker)) != world.cluster_of(broker):
         return f"{does} another clusterName than its own"

@@ -44,7 +44,7 @@ from .queue_owners import Rows, heard_by, node_of_client, quiet_for_groups
 from .quiet import BARELY_MS, aftermath_ms, felt, harmful, unnoticed
 from .recorded import BY_HAND, Fault
 from .roles import elects
-from .slaves import SYNCHRONIZED_MS, offsets_copied, slaves_of
+from .slaves import COPIED_MS, SYNCHRONIZED_MS, made_masters, offsets_copied, slaves_of
 from .time_outs import HEARTBEAT
 from .world import World, once
 
@@ -116,8 +116,7 @@ def holdings(world: World, rows: Rows) -> dict[Queue, list[Holding]]:
 def delivered(world: World, broker: str, level: str, sent_ms: float, acked_ms: float) -> Stretch | None:
     """From when on, and from when on for certain, the broker has delivered a message of this delay level to its topic;
     None where nobody can say: a message may be lost, or kept anew, where another broker becomes the master."""
-    is_switched = any(act.f == "switch" and broker_name(act.node or "") == broker for act in world.acts)
-    return None if is_switched else falls_due(world, broker, level, sent_ms, acked_ms)
+    return None if broker in made_masters(world) else falls_due(world, broker, level, sent_ms, acked_ms)
 
 
 def falls_due(world: World, broker: str, level: str, sent_ms: float, acked_ms: float) -> Stretch | None:
@@ -163,14 +162,13 @@ class Dues:
         """When the queues changed that a consumer has of a topic."""
         self._rounds = grouped((row.node, row) for row in rows("scheduled_task") if row.f == HEARTBEAT)
         self._lost = [row for row in rows("timed_out") if row.f == RequestCode.PULL_MESSAGE.name]
-        self._made = {broker_name(act.node or ""): act.began_ms for act in world.acts if act.f == "switch"}
-        """When a slave was made the master of the broker name by hand."""
         self.memo: dict[Any, Any] = {}
 
     def of(self, queue: Queue, offset: int, acked_ms: float, asker: Asker) -> Due | None:
-        """None: nothing makes it due before the run's end. Or a new master may have given it the offset of a message
-        that was not copied, and that the group had passed."""
-        if acked_ms >= self._made.get(queue[1], math.inf):
+        """None: nothing makes it due before the run's end. Or a slave that was made master may lack it, or may have
+        given it the offset of a message that it lacks, and that the group had passed."""
+        made = made_masters(self.world).get(queue[1])
+        if made is not None and acked_ms >= made.copied_ms - COPIED_MS:
             return None
         held = [h for h in self.held.get(queue, ()) if h.node in asker.members and self.world.permits(queue[1], h.node)]
         found = [

@@ -31,6 +31,8 @@ from .world import World, once
 
 SYNCHRONIZED_MS = 13_000.0
 """`SlaveSynchronize`: each 10 s, with calls of 3 s."""
+COPIED_MS = 10_000.0
+"""For how long a message that was acknowledged may be on its way to a slave: HAConnection waits 5 s for news."""
 Table = tuple[str, int, str]
 """NameServer, incarnation and broker name."""
 
@@ -85,6 +87,24 @@ def offsets_copied(world: World, master: str) -> Sequence[Stretch]:
     changes += [move.from_ms for node in world.nodes if node.name in family for move in node.moves]
     taken += [Stretch(at_ms, at_ms + after_ms) for at_ms in changes if at_ms < world.end_ms]
     return without(min(changes, default=0.0), by_hand_ms, merged(taken))
+
+
+class Made(NamedTuple):
+    """A slave that was made master by hand."""
+
+    node: str
+    at_ms: float
+    copied_ms: float
+    """The last moment before in which it copied for certain; -inf: there is none."""
+
+
+@once
+def made_masters(world: World) -> Mapping[str, Made]:
+    """By broker name."""
+    acts = [(broker_name(act.node or ""), act) for act in world.acts if act.f == "switch"]
+    copied = {name: [one for one in offsets_copied(world, name) if one.start_ms < act.began_ms] for name, act in acts}
+    last = {name: max((one.end_ms for one in those), default=-math.inf) for name, those in copied.items()}
+    return {name: Made(act.node or "", act.began_ms, last[name]) for name, act in acts}
 
 
 @once

@@ -42,9 +42,8 @@ from ...oracle.commits import Redelivery, commit_ms, flush_ms
 from ...oracle.deliveries import falls_due
 from ...oracle.intervals import grouped
 from ...oracle.recorded import Fault
-from ...oracle.slaves import SYNCHRONIZED_MS, offsets_copied, slaves_of
+from ...oracle.slaves import SYNCHRONIZED_MS, made_masters, slaves_of
 from ...oracle.world import World
-from ...topology import broker_name
 from ...verdict import Finding, Verdict
 from ..check import Found, Group, Needs, Section, check, foremost, largest
 from ..findings import Rule, finding, rounded, verdict_by_counts, wrong_or_late
@@ -259,7 +258,6 @@ def _stored(part: Part, world: World, allowed: Tolerance) -> Repeats:
         tries[row["msg_key"]] += row["attempt"] or 1
         senders[row["msg_key"]] = row["node"]
     read_again = Counter(row.msg_key for row in part.control.rows("send_read_again"))
-    masters = {broker_name(act.node or ""): act.node or "" for act in world.acts if act.f == "switch"}
     again, findings = 0, list[Finding]()
     for msg_key, of_key in stored.items():
         places, times = {_place(row) for row in of_key}, [row["time_ms"] for row in of_key]
@@ -270,7 +268,8 @@ def _stored(part: Part, world: World, allowed: Tolerance) -> Repeats:
             what = f"stored {len(places)} times by {tried} tries" if len(read) > tried or not read else MISNAMED
             sender, names = "", {row["broker_name"] for row in of_key}
             if len(names) == 1 and what != MISNAMED:
-                what, sender = f"alone {what}", masters.get(*names, *names)
+                made = made_masters(world).get(*names)
+                what, sender = f"alone {what}", made.node if made is not None else min(names)
             if len(read) > tried and len(places) <= tried + read_again[msg_key]:
                 what, sender = f"sent {len(places)} times in {tried} tries", senders.get(msg_key, "")
             copy = {**dict(zip(PLACE, max(places), strict=True)), "msg_key": msg_key, "time_ms": max(times)}
@@ -286,10 +285,9 @@ def _may_come_again(world: World, send: Row, faults: Sequence[Fault]) -> bool:
     due = falls_due(world, broker, send["f"], began_ms, send["time_ms"])
     if due is None:
         return True
-    for act in (act for act in world.acts if act.f == "switch" and broker_name(act.node or "") == broker):
-        copied_ms = max((one.end_ms for one in offsets_copied(world, broker) if one.start_ms < act.began_ms), default=0)
-        if due.end_ms >= copied_ms - SYNCHRONIZED_MS - world.timers.lateness_cap_ms:
-            return True
+    made = made_masters(world).get(broker)
+    if made is not None and due.end_ms >= made.copied_ms - SYNCHRONIZED_MS - world.timers.lateness_cap_ms:
+        return True
     late_ms = FLUSHED_MS + world.timers.lateness_cap_ms
     for crash in (one for one in faults if one.ends_process and one.loss(world.timers) is not Loss.GRACEFUL):
         stood = any(one is not crash and one.overlaps(due.start_ms, crash.start_ms) for one in faults)

@@ -49,7 +49,7 @@ from ....remoting.codes import ResponseCode
 from ...arrow import Flags, Floats, np, pa, pc
 from ...oracle.queue_owners import least_asked
 from ...oracle.roles import elects
-from ...oracle.slaves import offsets_copied
+from ...oracle.slaves import COPIED_MS, made_masters, offsets_copied
 from ...oracle.time_outs import SUSPEND_MS, held_ms
 from ...oracle.world import World
 from ...topology import broker_name, is_slave
@@ -128,13 +128,11 @@ def order(part: Part, world: World) -> Found:
 def _masters(sends: pa.Table, world: World) -> pa.ChunkedArray:
     """Which node knew each send's offset: the broker, or a slave that was made master by hand. The slave had copied
     what was acknowledged COPIED_MS before the last moment in which it copied for certain."""
-    masters = sends["broker_name"].cast(pa.string())
-    for act in (act for act in world.acts if act.f == "switch"):
-        is_its = pc.equal(masters, name := broker_name(act.node or ""))
-        whole = [one.end_ms for one in offsets_copied(world, name) if one.start_ms < act.began_ms]
-        is_copied = pc.less(sends["time_ms"], max(whole, default=-math.inf) - COPIED_MS)
-        is_known = pc.or_(is_copied, pc.greater_equal(sends["time_ms"], act.began_ms))
-        masters = pc.if_else(pc.and_(is_its, is_known), act.node, masters)
+    masters, ended_ms = sends["broker_name"].cast(pa.string()), sends["time_ms"]
+    for name, made in made_masters(world).items():
+        is_copied = pc.less(ended_ms, made.copied_ms - COPIED_MS)
+        is_known = pc.or_(is_copied, pc.greater_equal(ended_ms, made.at_ms))
+        masters = pc.if_else(pc.and_(pc.equal(masters, name), is_known), made.node, masters)
     return masters
 
 
@@ -303,15 +301,12 @@ def _may_lack(node: str, world: World) -> bool:
 
 def _stays_slave(node: str, world: World) -> bool:
     """Whether the node corrects no offset: `DefaultMessageStore.nextOffsetCorrection`, without offsetCheckInSlave."""
-    switched = {broker_name(act.node or "") for act in world.acts if act.f == "switch"}
     ours = world.is_ours(node)
-    return is_slave(node) and ours and not elects(world, node) and broker_name(node) not in switched
+    return is_slave(node) and ours and not elects(world, node) and broker_name(node) not in made_masters(world)
 
 
 _AROUND_BYTES = 500
 """Of a message, without its body, at the most."""
-COPIED_MS = 10_000.0
-"""For how long a message that was acknowledged may be on its way to a slave: HAConnection waits 5 s for news."""
 
 
 def _copied_ms(pulls: pa.Table, world: World) -> Floats:

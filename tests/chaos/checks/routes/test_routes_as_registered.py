@@ -236,6 +236,21 @@ def test_a_send_may_make_the_retry_topic_of_a_group_that_no_heartbeat_makes(crea
     assert [kind for who, kind in kinds(builder) if who == "broker-a"] == wrong
 
 
+@pytest.mark.parametrize(("paused", "wrong"), [(True, []), (False, ["registers an id that it does not have"])])
+def test_a_name_server_that_stood_still_reads_registrations_from_before_a_switch(
+    paused: bool, wrong: list[str]
+) -> None:
+    """Random seed 1790037."""
+    builder = cluster(1, ("broker-a", "broker-a/1")).at(5).fault(*KILL)
+    if paused:
+        builder.at(6).fault("f2", "pause", "sigstop", "ns-0", until_s=200)
+    about = {"type": "ok", "fault_id": "act-1", "target": "broker-a/1", "duration_ms": 5}
+    builder.at(20).event("admin", "admin", f="switch", **about)
+    builder.at(200.001).registers("ns-0", "broker-a/1", broker_id=1)
+    found = check(builder.end(300)).findings
+    assert [one.kind for one in found if one.wrong and one.subject == "broker-a/1"] == wrong
+
+
 def test_a_broker_that_registers_at_a_name_server_of_no_list_of_it_is_guilty() -> None:
     def registers(*listed: str) -> list[str]:
         builder = cluster(2, ("broker-a",), nodes={"broker-a": {"name_servers": [*listed]}})
