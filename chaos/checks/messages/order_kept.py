@@ -128,11 +128,12 @@ def order(part: Part, world: World) -> Found:
 def _masters(sends: pa.Table, world: World) -> pa.ChunkedArray:
     """Which node knew each send's offset: the broker, or a slave that was made master by hand. The slave had copied
     what was acknowledged COPIED_MS before the last moment in which it copied for certain."""
-    masters, ended_ms = sends["broker_name"].cast(pa.string()), sends["time_ms"]
+    masters, ended_ms = sends["broker_name"], sends["time_ms"]
     for name, made in made_masters(world).items():
         is_copied = pc.less(ended_ms, made.copied_ms - COPIED_MS)
         is_known = pc.or_(is_copied, pc.greater_equal(ended_ms, made.at_ms))
-        masters = pc.if_else(pc.and_(pc.equal(masters, name), is_known), made.node, masters)
+        is_its = pc.and_(pc.equal(sends["broker_name"], name), is_known)
+        masters = pc.if_else(is_its, made.node, masters.cast(pa.string()))
     return masters
 
 
