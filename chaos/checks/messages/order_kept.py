@@ -96,7 +96,7 @@ ANSWERS = (
 messages, its code, from where to go on, and that it came before the pull was held, or with less than was there."""
 
 _CERTAIN = "of one master"
-"""How many sends are out of order at one master: nothing that was done by hand explains them."""
+"""How many sends are out of order at one master: no slave that was made master explains them."""
 
 
 def order(part: Part, world: World) -> Found:
@@ -119,10 +119,8 @@ def order(part: Part, world: World) -> Found:
     misled = _misled(pulls, sends, part, world)
     wrong += [one for one in misled if (one.topic, one.object, one.more["queue_id"]) not in doubted]
     counts = {"receipts": len(receipts), "pulls": len(pulls), "sends": len(sends), "out_of_order": len(wrong)}
-    if world.lost_by_hand and not world.mixed_up_by_hand and of_one_master:
-        counts["out_of_order"] = counts[_CERTAIN] = of_one_master
-        wrong = wrong[:of_one_master]
-    return Found(counts, foremost(wrong))
+    told = wrong[:of_one_master] if of_one_master and made_masters(world) else wrong
+    return Found(counts | {_CERTAIN: of_one_master}, foremost(told))
 
 
 def _masters(sends: pa.Table, world: World) -> pa.ChunkedArray:
@@ -161,8 +159,11 @@ def judge(history: Gathering, world: World) -> Verdict:
     later one, and answers that are wrong about their queue."""
     order = history.counted(ORDER, world)
     counts = Counter(order.counts)
-    wrong, certain = counts["out_of_order"], counts.pop(_CERTAIN, 0)
-    examined, measured = sum(counts.values()) - wrong, {name: of for name, of in counts.items() if of}
+    wrong, certain = counts.pop("out_of_order", 0), counts.pop(_CERTAIN, 0)
+    unclear, findings = world.lost_by_hand, order.findings
+    if unclear and not world.mixed_up_by_hand and certain:
+        unclear, wrong, findings = "", certain, tuple(one for one in findings if one.kind == STORED)
+    examined, measured = sum(counts.values()), {name: of for name, of in counts.items() if of}
     formulas = [OF_SENDS, *([OF_PULLS] if counts["pulls"] else []), *([OF_RECEIPTS] if is_ordered(world) else [])]
     allowed = {"bound_ms": None, "formula": "; ".join(formulas), "tolerance_ms": 0, "row": ROW}
     return verdict_by_counts(
@@ -170,10 +171,10 @@ def judge(history: Gathering, world: World) -> Verdict:
         wrong=wrong,
         why=f"{wrong} of {examined} acknowledged sends, answers or receipts are out of order or say what is not so",
         nothing="no send was acknowledged",
-        unclear="" if certain else world.lost_by_hand,
+        unclear=unclear,
         measured=measured | {"out_of_order": wrong},
         allowed=allowed,
-        findings=order.findings,
+        findings=findings,
     )
 
 
