@@ -4,11 +4,12 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ...oracle.intervals import grouped, merged, without
+from ...oracle.intervals import Stretch, grouped, merged, without
+from ...oracle.link import resent_after_ms
 from ...oracle.promises import Obligation, ObligationKind, obligations, route_states, told_by_hand
 from ...oracle.recorded import STALL
 from ...oracle.roles import elects
-from ...oracle.slaves import Table, held_names, table_of
+from ...oracle.slaves import Table, held_names, made_masters, table_of
 from ...oracle.windows import topic_window
 from ...oracle.world import World
 from ...topology import broker_name, is_slave
@@ -69,7 +70,18 @@ class Demands:
                 late = first.from_ms > o.from_ms
                 at_ms, window = (first.at_ms, first.window) if late else (o.at_ms, own)
                 due = Due(topic, max(from_ms, first.from_ms), to_ms, at_ms, window)
-                yield from self._but_deleted(o.name_server, due)
+                yield from self._but_deleted(o.name_server, due, self._displaced(o))
+
+    def _displaced(self, o: Obligation) -> list[Stretch]:
+        """When the last registrations of a dead master may still be read, and take the place of its slave, which was
+        made master by hand, until the slave registers again."""
+        world, made = self._world, made_masters(self._world).get(broker_name(o.broker))
+        if made is None or made.node != o.broker:
+            return []
+        timers = world.timers_of(o.broker)
+        again_ms = timers.R_ms + timers.B_ms + timers.C_ms
+        faults = (*world.link_faults(broker_name(o.broker), o.name_server), *world.process_faults(o.name_server))
+        return [Stretch(one.start_ms, one.end_ms + resent_after_ms(one) + again_ms) for one in faults]
 
     def _of_elected(self, o: Obligation) -> Iterator[Due]:
         """Where brokers elect their master each is in the route of each topic that any of them brought as master."""
@@ -97,10 +109,10 @@ class Demands:
         found = grouped((demand.topic, demand) for demand in demands if demand.topic not in gone)
         return {topic: sorted(of, key=lambda d: d.from_ms) for topic, of in found.items()}
 
-    def _but_deleted(self, name_server: str, due: Due) -> Iterator[Due]:
-        """Without the time in which somebody had the topic deleted there."""
+    def _but_deleted(self, name_server: str, due: Due, displaced: Sequence[Stretch] = ()) -> Iterator[Due]:
+        """Without the time in which somebody had the topic deleted there, or another broker took the broker's place."""
         deleted = told_by_hand(self._world).deleted(name_server, due.topic)
-        for from_ms, to_ms in without(due.from_ms, due.to_ms, merged(deleted)):
+        for from_ms, to_ms in without(due.from_ms, due.to_ms, merged([*deleted, *displaced])):
             yield due._replace(from_ms=from_ms, to_ms=to_ms)
 
     def _incarnation(self, o: Obligation) -> int:

@@ -42,6 +42,7 @@ from ..messages.shares import retry_topics
 from ..record.known_brokers import MASTER_ID
 from ..record.timer_acts import LEAVE, Process, Run
 from ..record.turns import client_routes
+from ..record.uncommitted import runs_of
 from .group_members import NOTICE, changes_of
 
 _DIALS = ("open", "connect_failed")
@@ -308,7 +309,8 @@ class Unasked(Process):
 
     def _once(self) -> Iterator[Done]:
         """Heartbeats of a producer, which are those of its rounds; wrong are more than there were rounds, for each
-        name that a route had for the address. The round that is under way when a process ends has no row."""
+        name that a route had for the address. The round that is under way when a process ends has no row. A broker that
+        did not read for a while reads the heartbeats of the client's earlier processes, too."""
         begun, unsaid = [run.began_ms for run in self.runs_of(HEARTBEAT)], 1 + self.life.incarnation
         routes = [run.value.get("brokers") or {} for run in self.rows("route_changed")]
         named = grouped({(at, name) for brokers in routes for name, ids in brokers.items() for at in ids.values()})
@@ -316,8 +318,13 @@ class Unasked(Process):
             own = sorted(at_ms for at_ms in times if self.life.start_ms <= at_ms < self.end_ms)
             addresses = (at for at, owner in self.world.owners.items() if owner == broker)
             names = max([1, *(len(named.get(at, ())) for at in addresses)])
+            waited = self._may_be_late(broker, self.life.start_ms, self.life.start_ms)
+            earlier = [
+                life.process for life in self.world.lives_of(self.life.node) if life.start_ms < self.life.start_ms
+            ]
+            waiting = sum(len(runs_of(self.control, process, HEARTBEAT)) for process in earlier if waited)
             for number, at_ms in enumerate(own, 1):
-                rounds = bisect_right(begun, at_ms + self.near_ms) + unsaid
+                rounds = bisect_right(begun, at_ms + self.near_ms) + unsaid + waiting
                 yield Done(at_ms, number <= rounds * names, broker)
 
     def _at_slaves(self) -> Iterator[Done]:

@@ -4,9 +4,9 @@ import pytest
 
 from nemesrv.chaos.checks.service.timers_kept import judge
 from nemesrv.chaos.checks.service.unasked_acts import DROP
-from nemesrv.chaos.oracle.time_outs import REBALANCE
+from nemesrv.chaos.oracle.time_outs import HEARTBEAT, REBALANCE
 from nemesrv.chaos.verdict import Validity
-from tests.chaos.builder import HistoryBuilder, address_of, cluster, route_of
+from tests.chaos.builder import PAUSE, HistoryBuilder, address_of, cluster, route_of
 
 from .test_timers_kept import check, due, look_up, runs, story, wrong
 
@@ -224,6 +224,23 @@ def test_so_is_it_told_that_the_client_lives_until_the_next_heartbeat_round_and_
 
     # a round of a rebalance may still be under way, A for each broker
     assert [is_wrong(at_s) for at_s in (19, 30.9, 34, 34.1, 61)] == [False, False, False, True, True]
+
+
+@pytest.mark.parametrize(("paused", "wrong_ones"), [(True, []), (False, [("heartbeat", "heartbeats once a round")])])
+def test_a_broker_that_stood_still_reads_heartbeats_of_a_producers_earlier_process(
+    paused: bool, wrong_ones: list[tuple[str, str]]
+) -> None:
+    """Random seed 1793057."""
+    told = cluster(1, ("broker-a",), ("producer-0",))
+    for at_s in (1, 11, 21, 31):
+        told.at(at_s).event("producer-0", "scheduled_task", f=HEARTBEAT, duration_ms=0.0)
+    if paused:
+        told.at(5).fault(*PAUSE, until_s=50)
+    told.at(40).restarted("producer-0")
+    for number in range(4):
+        value = {"client": "127.0.0.1@producer-0#1"}
+        told.at(50.001 + number / 1000).event("broker-a", "client_heartbeat", op_id=str(number), value=value)
+    assert [one for one in kinds(told) if one[1] == "heartbeats once a round"] == wrong_ones
 
 
 def test_a_heartbeat_that_a_fault_may_have_kept_on_its_way_is_none_of_the_clients() -> None:
