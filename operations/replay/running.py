@@ -34,6 +34,7 @@ from .original import Original, compared_to_ms, recorded, rows_of
 from .similarity import EXACT_MS, Similarity, similarity
 
 REPLAY_FILE = "replay.json"
+EXPIRY, IDLE = "brokerChannelExpiredTime", "serverChannelMaxIdleTimeSeconds"
 SHOWN_MAX = 12
 """Largest number of listed transitions that only one of the two runs has."""
 
@@ -227,6 +228,13 @@ def varied(replayed: Replayed, wanted: ReplayOptions) -> list[dict[str, Any]]:
         was, now = _clients(replayed), _clients(again)
         changes = replayed.held[1].transitions, again.held[1].transitions
         said = beside(vary, was, now, changes, (_cost(replayed), _cost(again)))
+        if EXPIRY in vary and IDLE not in vary and not said["changed"]:
+            idle_s = replayed.original.world.timers.I_ms / 1000
+            said["sentence"] += (
+                f" A NameServer closes a channel that is idle for {IDLE} ({idle_s:g} s), and drops its broker then, "
+                f"whatever {EXPIRY} is: set both. Java's 4.9 has {EXPIRY} as a constant, so that a real cluster can "
+                f"change only {IDLE}."
+            )
         found.append(said | {"happens": again.similarity.happens, "run_dir": folder.path.name})
     return found
 

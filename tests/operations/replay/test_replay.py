@@ -119,6 +119,9 @@ def test_what_a_fix_would_have_changed_is_said_client_by_client(folder: Path, tm
     was, now = second["clients"]["producer-0"]
     assert was == now
     assert was["sends"] > 200
+    longer = [*varied[:1], "brokerChannelExpiredTime=600000"]
+    also = CliRunner().invoke(cli, ["replay", str(folder), "--out", str(tmp_path / "longer"), "-q", *longer])
+    assert "set both. Java's 4.9 has brokerChannelExpiredTime as a constant" in also.output
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "The original above, the replay beneath" in page
     assert "What would have been different" in page
