@@ -432,7 +432,7 @@ class ToldByHand:
         brokers, timers = self._world.of_kind("broker", "slave"), self._world.timers
         asks_first = any(self._world.timers_of(broker.name).F_ms is not None for broker in brokers)
         if timers.profile is Profile.V5_X and not asks_first:
-            return act.ended_ms + timers.R_ms + timers.B_ms + timers.C_ms
+            return act.ended_ms + timers.registers_ms
         return next((life.end_ms for life in self._world.lives_of(act.node) if life.end_ms > act.began_ms), math.inf)
 
     def deleted(self, name_server: str, topic: str) -> list[Stretch]:

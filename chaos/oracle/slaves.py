@@ -75,8 +75,7 @@ def offsets_copied(world: World, master: str) -> Sequence[Stretch]:
     others = any(act.f != "switch" for act in world.acts)
     if len(family) == 1 or len(lists) > 1 or theirs or others or elects(world, master):
         return []
-    timers = world.timers_of(*family)
-    after_ms = timers.R_ms + timers.B_ms + timers.C_ms + 2 * SYNCHRONIZED_MS
+    after_ms = world.timers_of(*family).registers_ms + 2 * SYNCHRONIZED_MS
     servers = {server.name for server in world.of_kind("name_server")}
     taken = [
         Stretch(earliest_effect_ms(world, fault), fault.end_ms + after_ms)
@@ -205,8 +204,9 @@ def _without_slaves(world: World, master: str, *, unheard: bool = True) -> Seque
         for life in world.lives_of(slave)
         for awake in without(life.start_ms, life.end_ms + late_ms, _unheard(world, slave, master) if unheard else [])
     ]
-    by_hand = any(act.f == "switch" and broker_name(act.node or "") == master for act in world.acts)
-    return without(lives[0].start_ms, world.end_ms, merged(lives)) if lives and not by_hand else []
+    if not lives or master in made_masters(world):
+        return []
+    return without(lives[0].start_ms, world.end_ms, merged(lives))
 
 
 def _unheard(world: World, slave: str, master: str) -> Sequence[Stretch]:

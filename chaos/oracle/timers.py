@@ -114,6 +114,11 @@ class Timers:
         return self.R_ms / 10
 
     @property
+    def registers_ms(self) -> float:
+        """Within what a broker's next registration has reached a NameServer: R, its time-out B, and a connect C."""
+        return self.R_ms + self.B_ms + self.C_ms
+
+    @property
     def serves_ms(self) -> float:
         """How long after its start a NameServer may have no route to give: R + C, or W where it waits longer."""
         return max(self.R_ms + (self.F_ms or 0.0) + self.C_ms, self.W_ms or 0.0)

@@ -524,8 +524,7 @@ class World:
         if not broker_id(broker):
             return None
         done = (act for act in self.acts if act.f == "switch" and act.node == broker and act.may_be_done)
-        late_ms = self.timers.R_ms + self.timers.B_ms + self.timers.C_ms
-        return next(((act.began_ms, act.ended_ms + late_ms) for act in done), None)
+        return next(((act.began_ms, act.ended_ms + self.timers.registers_ms) for act in done), None)
 
     def lives_of(self, node: str) -> tuple[Life, ...]:
         """The node's processes, in their order: when each began and ended."""

@@ -72,7 +72,7 @@ def _is_there(world: World, node: str | None, address: str, at_ms: float) -> boo
 def _goes_on(world: World, node: str | None, last_ms: float, at_ms: float) -> bool:
     """Whether a broker that registered at both times was master in between, too."""
     timers = world.timers if node is None else world.timers_of(node)
-    if at_ms - last_ms > timers.R_ms + timers.B_ms + timers.C_ms:
+    if at_ms - last_ms > timers.registers_ms:
         return False
     return node is None or not any(fault.overlaps(last_ms, at_ms) for fault in world.process_faults(node))
 

@@ -78,8 +78,7 @@ class Demands:
         world, made = self._world, made_masters(self._world).get(broker_name(o.broker))
         if made is None or made.node != o.broker:
             return []
-        timers = world.timers_of(o.broker)
-        again_ms = timers.R_ms + timers.B_ms + timers.C_ms
+        again_ms = world.timers_of(o.broker).registers_ms
         faults = (*world.link_faults(broker_name(o.broker), o.name_server), *world.process_faults(o.name_server))
         return [Stretch(one.start_ms, one.end_ms + resent_after_ms(one) + again_ms) for one in faults]
 

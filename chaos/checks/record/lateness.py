@@ -142,7 +142,7 @@ class Lateness:
         each.
         """
         timers = world.timers
-        period_ms = timers.R_ms + timers.B_ms + timers.C_ms
+        period_ms = timers.registers_ms
         periods = max(1, math.ceil((to_ms - from_ms) / period_ms))
         begins = (from_ms + (number - 1) * period_ms for number in range(periods))
         lags = (self.largest(world, nodes, begin_ms, begin_ms + 2 * period_ms) for begin_ms in begins)

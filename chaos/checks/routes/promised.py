@@ -18,10 +18,10 @@ from ...oracle.intervals import Stretch, grouped, longest, merged, without
 from ...oracle.link import certainly_off
 from ...oracle.lost_brokers import PROMISED
 from ...oracle.roles import members_of
+from ...oracle.slaves import made_masters
 from ...oracle.time_outs import POLL
 from ...oracle.windows import Window
 from ...oracle.world import World
-from ...topology import broker_name
 from ...verdict import Finding
 from ..findings import Rule, counted, finding, lasting
 from ..record.control import Control, decoded
@@ -122,7 +122,7 @@ def masters_stay(control: Control, world: World) -> Iterator[Finding]:
     for row in control.rows("route"):
         for name, ids in (row.said.get("brokers") or {}).items():
             changes = members[name].elects or members[name].has_acting_master if name in members else False
-            if MASTER_ID in ids and row.time_ms < world.end_ms and not changes and not _is_switched(world, name):
+            if MASTER_ID in ids and row.time_ms < world.end_ms and not changes and name not in made_masters(world):
                 held[row.node, row.incarnation, name].append((row.time_ms, ids[MASTER_ID]))
     for (node, _, name), addresses in sorted(held.items()):
         owner = members[name].owner if name in members else str
@@ -140,10 +140,6 @@ def masters_stay(control: Control, world: World) -> Iterator[Finding]:
             wrong=len(moved),
             more={"masters": ", ".join(sorted({address for _, address in addresses}))} if moved else {},
         )
-
-
-def _is_switched(world: World, name: str) -> bool:
-    return any(act.f == "switch" and broker_name(act.node) == name for act in world.acts)
 
 
 # -- a permission that was taken away

@@ -33,8 +33,9 @@ from ...faults.process_faults import DISK_ACTIONS, Absent, Remove
 from ...oracle.intervals import grouped
 from ...oracle.link import RESUME_GRACE_MS
 from ...oracle.recorded import Fault
+from ...oracle.slaves import made_masters
 from ...oracle.world import World
-from ...topology import ADDRESS_SERVER, ADMIN, broker_name
+from ...topology import ADDRESS_SERVER, ADMIN
 from ...verdict import Finding, Verdict
 from ..check import Group, Needs, Section, Table, check
 from ..findings import Rule, finding, verdict_by_counts
@@ -224,8 +225,7 @@ def _lacks(world: World, faults: Sequence[Fault], seen: Mapping[str, int], switc
 
 def _replaced(world: World, fault: Fault) -> bool:
     """Whether a slave was made master in place of the process that the fault ended: the process stays away."""
-    switched = {broker_name(act.node) for act in world.acts if act.f == "switch" and act.node}
-    return fault.ends_process and fault.source in switched
+    return fault.ends_process and fault.source in made_masters(world)
 
 
 def _forces_a_switch(world: World, fault: Fault) -> bool:
