@@ -166,3 +166,12 @@ class ResponseCode(IntEnum):
     FLOW_CONTROL = 215
     ILLEGAL_OPERATION = 604
     GO_AWAY = 1500
+
+
+TABLES_OF_SLAVES = (
+    RequestCode.GET_ALL_TOPIC_CONFIG,
+    RequestCode.GET_ALL_CONSUMER_OFFSET,
+    RequestCode.GET_ALL_DELAY_OFFSET,
+    RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
+)
+"""What a slave asks its master for, one call after the other (`SlaveSynchronize`)."""

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from .bodies.register_rows import read_rows
 from .bodies.route import DataVersion
-from .codes import RequestCode
+from .codes import TABLES_OF_SLAVES, RequestCode
 from .command import RemotingCommand
 from .errors import ProtocolError
 from .message_properties import KEYS, UNIQ_KEY, parse_properties
@@ -60,6 +60,7 @@ def said_by(request: RemotingCommand, fields: Mapping[str, str]) -> dict[str, ob
             topic: [row.read_queue_nums, row.write_queue_nums, row.perm, row.topic_sys_flag] for topic, row in read.rows
         },
         "cluster": fields.get("clusterName"),
+        "ha": fields.get("haServerAddr"),
         "timeout_ms": fields.get("heartbeatTimeoutMillis"),
         "acting": None if acting is None else acting == "true",
     }
@@ -126,10 +127,13 @@ class Witness:
 
 
 _SENDS = frozenset({RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2})
+_SENT_BACK = {"group": "group", "level": "delayLevel", "limit": "maxReconsumeTimes"}
+"""What is recorded of a CONSUMER_SEND_MSG_BACK: key in the row to field of the request."""
 
 
-class SendWitness(Witness):
-    """Records in a broker's transport each send that repeats the previous message of the same channel."""
+class BrokerWitness(Witness):
+    """Records in a broker's transport what slaves ask for, what consumers send back, and each send that repeats the
+    previous message of the same channel."""
 
     def __init__(self, record: Recorder) -> None:
         super().__init__(record, frozenset())
@@ -137,15 +141,23 @@ class SendWitness(Witness):
         """Of each channel, the properties of the message that it brought last."""
 
     def received(self, connection: Channel, request: RemotingCommand) -> None:
-        if request.code not in _SENDS:
-            return
         fields = request.ext_fields or {}
-        text = fields.get("i" if request.code == RequestCode.SEND_MESSAGE_V2 else "properties", "")
+        if request.code in _SENDS:
+            self._sent(connection, fields.get("i" if request.code == RequestCode.SEND_MESSAGE_V2 else "properties", ""))
+        elif request.code == RequestCode.CONSUMER_SEND_MSG_BACK:
+            self._read(connection, request, {key: fields.get(name) for key, name in _SENT_BACK.items()})
+        elif request.code in TABLES_OF_SLAVES:
+            self._read(connection, request, None)
+
+    def _sent(self, connection: Channel, text: str) -> None:
         if text and self._last.get(connection.id) == text:
             properties = parse_properties(text)
             msg_key = properties.get(KEYS) or properties.get(UNIQ_KEY)
             self._record("send_read_again", op_id=str(connection.id), msg_key=msg_key)
         self._last[connection.id] = text
+
+    def _read(self, connection: Channel, request: RemotingCommand, said: Mapping[str, str | None] | None) -> None:
+        self._record("request_read", f=RequestCode(request.code).name, op_id=str(connection.id), value=said)
 
     def ended(self, connection: Channel, reason: str) -> None:
         self._last.pop(connection.id, None)

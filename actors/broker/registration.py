@@ -167,7 +167,8 @@ class Registration:
             log.warning(text_5x if services.config.is_5x else "registerBroker Exception, %s: %s", target, exc)
         value: dict[str, object] = {"topics": len(changed), "version": version.counter}
         if response is not None and services.config.is_slave:
-            value["master"] = headers.RegisterBrokerResponseHeader.from_ext_fields(response.ext_fields).master_addr
+            answered = headers.RegisterBrokerResponseHeader.from_ext_fields(response.ext_fields)
+            value |= {"master": answered.master_addr, "ha": answered.ha_server_addr}
         services.context.record_ended(
             begin_s,
             "register",

@@ -27,7 +27,7 @@ from ...remoting.properties import format_properties, parse_properties
 from ...remoting.top_addressing import TASK, TopAddressing
 from ...remoting.topics import HALF_TOPIC, SCHEDULE_TOPIC
 from ...remoting.transport import Connection, RemotingClient, RemotingServer
-from ...remoting.witness import SendWitness
+from ...remoting.witness import BrokerWitness
 from .config import BrokerConfig
 from .files import read_whole, write_whole
 from .groups import SubscriptionGroups
@@ -286,7 +286,7 @@ class Broker:
             on_open=self._opened,
             on_close=self._channel_lost,
             idle_s=config.server_channel_max_idle_time_seconds,
-            witness=None if context.record is ignore else SendWitness(context.record),
+            witness=None if context.record is ignore else BrokerWitness(context.record),
             language=LanguageCode.JAVA,
             version=config.profile.version,
         )

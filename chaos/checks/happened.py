@@ -126,6 +126,8 @@ _NAME_SERVER: Mapping[str, str] = {
     "refuses a single topic": "accepted the first registration of {broker}, though the registration had 1 topic",
     "queues without an address": "listed queues of {broker+topic}, but no address of {broker}",
     "answers a slave its master": "answered slave {slave}'s registration without the right address of the master",
+    "answers a slave its master's haServerAddr": "answered slave {slave}'s registration with another haServerAddr than "
+    "the master had registered",
     "without a master": "listed no living master of {broker+topic}",
     "id -1 for too long": "listed {broker+topic} with brokerId -1 (no master yet) for longer than an election takes",
     "writable without a master": "listed {broker+topic} as writable, though {broker} had no master",
@@ -143,6 +145,7 @@ _BROKER: Mapping[str, str] = {
     "changes its version": "raised its dataVersion, though no topic of {a_broker} had changed",
     "keeps its version": "registered an older dataVersion after a restart than before the restart",
     "copies from its master": "did not copy the commit log of {broker}, though NameServers named {broker} as master",
+    "asks for each table": "copied its master's tables without a request that the master read{details}",
     "one queue for a group": "gave {topic}, a group's retry or dead-letter topic, more or less than 1 queue",
     "makes a retry topic": "read a member's heartbeat, and did not create the group's retry topic {topic} at once",
     "refuses forbidden requests": "accepted {requests} that the permission or queues of {topic} at {a_broker} forbid",
@@ -264,6 +267,9 @@ _CONSUMER: Mapping[str, str] = {
     "names all topics": "left a topic of {consumer}'s group out of a heartbeat",
     "has its message model": "sent in a heartbeat another message model than {consumer}'s own{details}",
     "has its expression": "sent in a heartbeat another subscription expression than {consumer}'s own{details}",
+    "consumes as set": "sent in a heartbeat another consumeType or consumeFromWhere than {consumer}'s own{details}",
+    "lets the broker delay": "sent a message back to a broker with another delayLevel than 0{details}",
+    "sends back with its limit": "sent a message back to a broker with another maxReconsumeTimes than its own{details}",
     "has a new subVersion": "sent an unchanged subVersion in a heartbeat after {consumer}'s queues had changed",
     "asks for pullBatchSize": "asked in a pull for another number of messages than pullBatchSize{details}",
     "asks to be held": "asked a broker to hold a pull for another time than 15,000 ms "

@@ -31,7 +31,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 
 from ...clients.config import DEFAULT_TOPIC_QUEUE_NUMS
-from ...remoting.codes import PERM_INHERIT
+from ...remoting.codes import PERM_INHERIT, TABLES_OF_SLAVES
 from ...remoting.node.profile import Profile
 from ...remoting.top_addressing import TASK as FETCH
 from ...remoting.top_addressing import TIMEOUT_S
@@ -49,8 +49,8 @@ REGISTER, LIGHT_HEARTBEAT, SYNCHRONIZE = "registerBrokerAll", "sendHeartbeat", "
 HOLD_CHECK, CLIENT_SCAN = "checkHoldRequest", "scanExceptionChannel"
 CLIENT_SCAN_MS = 10_000.0
 """Of `ClientHousekeepingService`: no setting's."""
-SYNCHRONIZED_TABLES, _SYNCHRONIZE_CALL_MS = 4, 3_000.0
-"""Topics, consumer offsets, delay offsets and groups, one call after the other: no setting's."""
+_SYNCHRONIZE_CALL_MS = 3_000.0
+"""Of each table: no setting's."""
 
 
 def tasks(world: World, node: str) -> tuple[Schedule, ...]:
@@ -106,7 +106,7 @@ class Broker(Stops):
             return 2 * each_ms + (1000 * TIMEOUT_S if among([ADDRESS_SERVER], from_ms, to_ms) else 0.0)
         if task == SYNCHRONIZE:
             lost = among([node.name for node in self.world.of_kind("broker", "slave")], from_ms, to_ms)
-            return SYNCHRONIZED_TABLES * (each_ms + (_SYNCHRONIZE_CALL_MS if lost else 0.0))
+            return len(TABLES_OF_SLAVES) * (each_ms + (_SYNCHRONIZE_CALL_MS if lost else 0.0))
         return each_ms
 
     # -- everywhere
@@ -222,6 +222,8 @@ def misregistered(world: World, broker: str, one: Request, name_server: str, had
         return f"{does} an id that it does not have"
     if node.is_ours and one.said.get("cluster", world.cluster_of(broker)) != world.cluster_of(broker):
         return f"{does} another clusterName than its own"
+    if node.is_ours and one.said.get("ha", ha_address(one.address)) != ha_address(one.address):
+        return "registers another haServerAddr than its own"
     timeout_ms = one.said.get("timeout_ms")
     if timers.profile is Profile.V5_X and timeout_ms and float(timeout_ms) != timers.E_ms:
         return "registers another heartbeatTimeoutMillis than its own"
@@ -242,6 +244,12 @@ def misregistered(world: World, broker: str, one: Request, name_server: str, had
     rows = {topic: (row[0], row[1], row[2]) for topic, row in topics.items()}
     is_its_own = had(one.said["version"][2], rows, one.at_ms)
     return "" if is_its_own else "registers other topics than it has at that data version"
+
+
+def ha_address(address: str) -> str:
+    """Where a broker of this address waits for slaves: haListenPort is listenPort + 1 (`BrokerStartup`)."""
+    host, _, port = address.rpartition(":")
+    return f"{host}:{int(port) + 1}"
 
 
 def _unlike_apaches(world: World, broker: str, topics: Mapping[str, Sequence[int]]) -> str:

@@ -207,12 +207,14 @@ class ConsumerRunningInfo(Body):
 
 def said_of(heartbeat: HeartbeatData) -> dict[str, object]:
     """Return what a heartbeat says of its client's groups, in the form of a history row: each producer group with the
-    word PRODUCER, each consumer group with its message model, each topic with its subscription's version, and each
-    subscription's expression but `*`."""
+    word PRODUCER, each consumer group with its message model and how it consumes, each topic with its subscription's
+    version, and each subscription's expression but `*`."""
     groups = {data.group_name: "PRODUCER" for data in heartbeat.producer_data_set}
     groups |= {data.group_name: data.message_model for data in heartbeat.consumer_data_set}
     subscribed = [each for data in heartbeat.consumer_data_set for each in data.subscription_data_set]
     versions = {each.topic: each.sub_version for each in subscribed}
     wanted = {each.topic: each.sub_string for each in subscribed if each.sub_string != SUB_ALL}
-    optional = {name: value for name, value in (("versions", versions), ("wanted", wanted)) if value}
+    consumes = {data.group_name: [data.consume_type, data.consume_from_where] for data in heartbeat.consumer_data_set}
+    of_consumers = {"versions": versions, "wanted": wanted, "consumes": consumes}
+    optional = {name: value for name, value in of_consumers.items() if value}
     return {"groups": groups, **optional}

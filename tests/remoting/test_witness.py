@@ -6,7 +6,7 @@ import pytest
 
 from nemesrv.remoting.codes import RequestCode
 from nemesrv.remoting.command import RemotingCommand
-from nemesrv.remoting.witness import SendWitness
+from nemesrv.remoting.witness import BrokerWitness
 
 V2 = RequestCode.SEND_MESSAGE_V2
 A, B = "KEYS\x01k-0\x02UNIQ_KEY\x01A\x02", "UNIQ_KEY\x01B\x02"
@@ -27,7 +27,7 @@ def test_a_send_that_its_channel_had_just_brought_is_recorded(
     sends: list[tuple[RequestCode, int, str]], found: list[str]
 ) -> None:
     told = list[object]()
-    witness = SendWitness(lambda event, **fields: told.append(fields["msg_key"]))
+    witness = BrokerWitness(lambda event, **fields: told.append(fields["msg_key"]))
     for code, channel, text in sends:
         request = RemotingCommand.request(code)
         request.ext_fields = {"i" if code == V2 else "properties": text}

@@ -217,7 +217,8 @@ class _Tries:
             is_in[at] = at_ms[at] < np.maximum.accumulate(until_)[before]
         for row in rows_in(begun.filter(is_in & (floats(begun["attempt"]) == 0))):
             before_ms = math.nextafter(row["time_ms"], -math.inf)  # a refused dial isolates in the same moment
-            until_ms = self._away.until_ms(row["node"], row["incarnation"], before_ms).get(row["broker_name"], 0.0)
+            away = self._away.until_ms(row["node"], row["incarnation"], before_ms, surely=True)
+            until_ms = away.get(row["broker_name"], 0.0)
             if until_ms > row["time_ms"] + world.timers.delivery_ms and self._has_another(row):
                 yield _finding(row, "sent to an isolated broker", _AVOIDS)
 

@@ -103,26 +103,39 @@ def least_left_ms(world: World) -> float:
     return 2 * world.timers.delivery_ms + _ROUNDING_MS
 
 
+def detects(world: World, producer: str) -> bool:
+    """Whether the producer probes brokers that failed, and forgets those without an address
+    (`LatencyFaultToleranceImpl.detectByOneRound`)."""
+    is_5x = world.timers.profile is Profile.V5_X
+    return is_5x and avoids(world, producer) and bool(world.setting(producer, "startDetectorEnable"))
+
+
 class Isolated:
     """Until when each try that failed, or was slow, isolates its broker."""
 
     def __init__(self, control: Control, world: World) -> None:
         self._longest_counts = world.timers.profile is not Profile.V4_9  # 5.x never shortens one
         self._of: dict[tuple[str, int], list[tuple[float, str, float]]] = defaultdict(list)
+        self._left: dict[tuple[str, int], list[tuple[float, str]]] = defaultdict(list)
         for row in control.rows("broker_isolated", "route_changed"):
-            if row.event == "route_changed" and not self._longest_counts:  # 4.9 forgets what has no queue to write to
+            if row.event == "route_changed":
                 gone = {broker for _, broker, _ in self._of.get(row.process, ())} - {*row.said.get("queues", ())}
-                self._of[row.process] += [(row.time_ms, broker, row.time_ms) for broker in gone]
+                if not self._longest_counts:  # 4.9 forgets what has no queue to write to
+                    self._of[row.process] += [(row.time_ms, broker, row.time_ms) for broker in gone]
+                elif gone and detects(world, row.node):
+                    self._left[row.process] += [(row.time_ms, broker) for broker in gone]
             elif row.f == "isolated" and avoids(world, row.node):
                 failed = bool(row.said.get("failed"))
                 for_ms = isolation_ms(world, row.node, row.duration_ms or 0.0, failed=failed)
                 self._of[row.process].append((row.time_ms, row.broker_name, row.time_ms + for_ms))
 
-    def until_ms(self, node: str, incarnation: int, by_ms: float) -> dict[str, float]:
-        """Each broker that the process had isolated by then, and until when."""
+    def until_ms(self, node: str, incarnation: int, by_ms: float, *, surely: bool = False) -> dict[str, float]:
+        """Each broker that the process had isolated by then, and until when; `surely`: but for those that its detector
+        may have forgotten since, because no route named them."""
         found: dict[str, float] = {}
+        left = self._left.get((node, incarnation), ()) if surely else ()
         for at_ms, broker, until_ms in self._of.get((node, incarnation), ()):
-            if at_ms <= by_ms:
+            if at_ms <= by_ms and not any(name == broker and at_ms <= left_ms <= by_ms for left_ms, name in left):
                 found[broker] = max(found.get(broker, 0.0) if self._longest_counts else 0.0, until_ms)
         return found
 

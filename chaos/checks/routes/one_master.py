@@ -34,8 +34,10 @@ from .elected_masters import NO_MASTER, NOT_TOLD, of_elections, of_tables
 from .promised import masters_stay
 
 SLAVE_TOLD, SLAVE_COPIES = "answers a slave its master", "copies from its master"
+SLAVE_TOLD_HA = "answers a slave its master's haServerAddr"
 _TOLD_ROW = "registerBroker: a slave is answered with its master's address"
-_NO_ROUTES = ("two masters", NO_MASTER, NOT_TOLD, SLAVE_TOLD, SLAVE_COPIES)
+_HA_ROW = "registerBroker: a slave is answered with the haServerAddr that its master registered"
+_NO_ROUTES = ("two masters", NO_MASTER, NOT_TOLD, SLAVE_TOLD, SLAVE_TOLD_HA, SLAVE_COPIES)
 
 
 @check(
@@ -51,6 +53,8 @@ def judge(control: Control, world: World) -> Verdict:
     findings = [*_of_claims(control, world), *of_tables(control, world), *of_elections(control, world)]
     for about, answers in sorted(grouped(_answers(control, world)).items()):
         findings += of_done(about, SLAVE_TOLD, _TOLD_ROW, answers)
+    for about, answers in sorted(grouped(_ha_answers(control, world)).items()):
+        findings += of_done(about, SLAVE_TOLD_HA, _HA_ROW, answers)
     findings += [*_copies(control, world), *masters_stay(control, world)]
     return verdict_of(
         findings,
@@ -132,6 +136,22 @@ def _answers(control: Control, world: World) -> Iterator[tuple[tuple[str, str], 
         }
         if len(masters) == 1 or _is_gone(said.get((name_server, value["master"]), ()), from_ms, to_ms):
             yield (name_server, row.node), Done(row.time_ms, value["master"] in masters)
+
+
+def _ha_answers(control: Control, world: World) -> Iterator[tuple[tuple[str, str], Done]]:
+    """NameServer and slave, and which haServerAddr the NameServer answered with the master's address: that of the
+    master's last registration, or of a registration that was under way."""
+    apart_ms, of = world.timers.delivery_ms, received(control, world)
+    for row in control.rows("register"):
+        master, name_server = row.said.get("master"), world.owners.get(row.name_server, "")
+        if master and "ha" in row.said:
+            requests = (one for life in world.lives_of(name_server) for one in of.requests(life))
+            registered = [one for one in requests if one.f == REGISTERED and one.address == master and "ha" in one.said]
+            at = bisect_right(registered, row.began_ms - apart_ms, key=lambda one: one.at_ms)
+            to = bisect_right(registered, row.time_ms + apart_ms, key=lambda one: one.at_ms)
+            had = {one.said["ha"] for one in registered[max(at - 1, 0) : to]}
+            if had:
+                yield (name_server, row.node), Done(row.time_ms, row.said["ha"] in had)
 
 
 def _is_gone(said: Sequence[Row], from_ms: float, to_ms: float) -> bool:

@@ -13,10 +13,13 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from ...oracle.broker import LIGHT_HEARTBEAT, REGISTER, SYNCHRONIZE, SYNCHRONIZED_TABLES, Broker, tasks
+from ....remoting.codes import TABLES_OF_SLAVES
+from ...oracle.broker import LIGHT_HEARTBEAT, REGISTER, SYNCHRONIZE, Broker, tasks
 from ...oracle.intervals import grouped
 from ...oracle.lists import must_have
 from ...oracle.recorded import Life
+from ...oracle.roles import elects
+from ...oracle.slaves import slaves_of
 from ...oracle.timers import Act
 from ...oracle.world import World
 from ...topology import broker_name
@@ -96,6 +99,8 @@ class BrokerTasks(Tasks):
         asked = (Done(run.began_ms, not is_forced) for run in self.rows("data_version"))
         yield from self.done("question", "asks only without forceRegister", row, asked)
         yield from self._registrations()
+        row = "SlaveSynchronize.syncAll: asks its master for topics, consumer offsets, delay offsets and groups"
+        yield from self.done(SYNCHRONIZE, "asks for each table", row, self._copied())
         row = "BrokerController.shutdown: unregisterBrokerAll"
         stops = self.end_ms, self.life.end_ms
         peers = [name for name in self.name_servers if must_have(self.world, self.life.node, name, *stops)]
@@ -169,6 +174,27 @@ class BrokerTasks(Tasks):
             has_reason = self.within(failed, from_ms, to_ms) or self.troubles.among([server], from_ms, to_ms)
             yield Done(other.time_ms, not is_new or bool(has_reason))
 
+    def _copied(self) -> Iterator[Done]:
+        """Of each round in which a slave copied its master's tables: whether the master read a request for each. The
+        requests name no slave, so a master with several is left out."""
+        name = broker_name(self.life.node)
+        if slaves_of(self.world, name) != (self.life.node,) or not self.world.is_ours(name) or elects(self.world, name):
+            return
+        told = [run for run in self.rows("register") if run.row.type == "ok" and "ha" in run.value]
+        asked = (row for row in self.control.rows("request_read") if row.node == name)
+        read = grouped((row.f, row.time_ms) for row in asked)
+        for run in self.runs_of(SYNCHRONIZE):
+            from_ms, to_ms = run.began_ms - self.near_ms, run.ended_ms + self.near_ms
+            since_ms = from_ms - self.timers.registers_ms
+            known = (one.value["master"] for one in told if since_ms <= one.ended_ms <= from_ms)
+            names = {self.world.owners.get(address, "") for address in known}
+            is_hit = self.held(from_ms, to_ms) or self.troubles.among([name], since_ms, to_ms)
+            if names == {name} and not is_hit and to_ms <= self.end_ms:
+                unread = [
+                    code.name for code in TABLES_OF_SLAVES if not self.within(read.get(code.name, ()), from_ms, to_ms)
+                ]
+                yield Done(run.began_ms, not unread, ", ".join(unread))
+
     def _beats(self) -> Iterator[Finding]:
         """Of each NameServer that recorded what it read: whether each round of light heartbeats (904) reached it."""
         beats = (row for row in self.control.rows("request_read") if row.f == _BEAT)
@@ -206,5 +232,5 @@ class BrokerTasks(Tasks):
         return self._machine.longest_ms(task, from_ms, to_ms, self.asked_ms(from_ms, to_ms))
 
     def calls_of(self, task: str, run: Run) -> int:
-        of = {SYNCHRONIZE: SYNCHRONIZED_TABLES, REGISTER: 2}
+        of = {SYNCHRONIZE: len(TABLES_OF_SLAVES), REGISTER: 2}
         return of[task] if task in of else super().calls_of(task, run)

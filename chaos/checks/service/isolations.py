@@ -18,6 +18,7 @@ from ...oracle.timers import Act
 from ...verdict import Finding
 from ..record.timer_acts import Process
 from ..record.turns import client_routes
+from ..record.uses import detects
 
 ISOLATION = "isolation"
 
@@ -42,20 +43,22 @@ class Isolations(Process):
         for run in rows:
             row, at_ms, broker = run.row, run.ended_ms, run.row.broker_name
             if row.f == "isolated":
-                forgotten.discard(broker)
                 failed, latency_ms = bool(run.value.get("failed")), row.duration_ms or 0.0
                 wait_ms = isolation_ms(self.world, self.life.node, latency_ms, failed=failed)
                 measured_ms = float(run.value["isolation_ms"])
                 isolated.append(Act(at_ms, measured_ms, wait_ms, wait_ms, "notAvailableDuration"))
                 longest_ms = max(until_ms.get(broker, 0.0), at_ms + wait_ms)
+                if longest_ms <= at_ms + wait_ms:
+                    forgotten.discard(broker)
                 until_ms[broker] = at_ms + wait_ms if self.timers.profile is Profile.V4_9 else longest_ms
                 from_ms[broker] = at_ms
             elif broker in from_ms:
                 act = self._avoided(broker, from_ms.pop(broker), at_ms, until_ms)
                 avoided.append(act._replace(earliest_ms=None) if broker in forgotten else act)
             ring = self._writable(at_ms)
-            if all(until_ms.get(name, 0.0) > at_ms for name in ring):
-                forgotten |= from_ms.keys() - ring.keys()  # pickOneAtLeast may remove who has no queue to write
+            # pickOneAtLeast may remove who has no queue to write, and a detector who has no address.
+            if all(until_ms.get(name, 0.0) > at_ms for name in ring) or detects(self.world, self.life.node):
+                forgotten |= from_ms.keys() - ring.keys()
         for broker, since_ms in from_ms.items():
             never = self._avoided(broker, since_ms, self.end_ms, until_ms)._replace(earliest_ms=None, missing=True)
             if never.over_ms > 0:

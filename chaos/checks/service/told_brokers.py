@@ -6,6 +6,9 @@
 |                            |                                                                 | client_id        |
 | its groups, their topics,  | those of the workload, which subscribes to every tag            | client_heartbeat |
 | message model, expression  |                                                                 |                  |
+| how each group consumes    | CONSUME_PASSIVELY, CONSUME_FROM_FIRST_OFFSET                    | client_heartbeat |
+| of a message that it sends | delayLevel 0: the broker chooses the level; its own             | request_read     |
+| back                       | maxReconsumeTimes                                               |                  |
 | each topic's subVersion    | another one when its queues of the topic have changed           | client_heartbeat,|
 |                            |                                                                 | assigned         |
 | of a pull: how many        | pullBatchSize; BROKER_SUSPEND_MAX_TIME_MILLIS                   | pull_asked       |
@@ -16,7 +19,7 @@ Upstream: `ClientConfig.changeInstanceNameToPID`, `MQClientInstance.prepareHeart
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
@@ -29,9 +32,19 @@ from ..record.control import Row
 from ..record.timer_acts import Process, of_client
 
 PULL = "pull"
+SENT_BACK = "CONSUMER_SEND_MSG_BACK"
 PRODUCER = "PRODUCER"
 _HEARTBEAT = "MQClientInstance.prepareHeartbeatData: a heartbeat "
 _PULL = "DefaultMQPushConsumerImpl.pullMessage: "
+_SENT_BACK = "DefaultMQPushConsumerImpl.sendMessageBack: "
+_SAID_IN = {
+    _HEARTBEAT: ("client_heartbeat", HEARTBEAT),
+    _PULL: ("pull_asked", PULL),
+    _SENT_BACK: ("request_read", SENT_BACK),
+}
+"""The event of a rule's rows, and what the client does."""
+CONSUMES = "CONSUME_PASSIVELY", "CONSUME_FROM_FIRST_OFFSET"
+"""consumeType and consumeFromWhere of the workload's consumers."""
 _Said = Mapping[str, Any]
 
 
@@ -68,6 +81,15 @@ class Told(Process):
             yield from self._said("names all topics", rule, lambda said: topics <= {*said.get("versions", ())})
             rule = _HEARTBEAT + "has each topic's expression"
             yield from self._said("has its expression", rule, lambda said: "wanted" not in said, "wanted")
+            rule = _HEARTBEAT + "has each group's consumeType and consumeFromWhere"
+            said_ = [*CONSUMES]
+            yield from self._said(
+                "consumes as set", rule, lambda said: said.get("consumes", {}).get(group, said_) == said_, "consumes"
+            )
+            limit, rule = str(self.world.setting(node, "maxReconsumeTimes")), _SENT_BACK + "getMaxReconsumeTimes"
+            yield from self._said("sends back with its limit", rule, lambda said: said["limit"] == limit, "limit")
+            rule = _SENT_BACK + "delayLevelWhenNextConsume is 0"
+            yield from self._said("lets the broker delay", rule, lambda said: said["level"] == "0", "level")
         rule = "RebalancePushImpl.messageQueueChanged: a topic's subVersion is set to now"
         yield from self.done(HEARTBEAT, "has a new subVersion", rule, self._moved())
         messages, rule = int(str(self.world.setting(node, "pullBatchSize"))), _PULL + "pullBatchSize"
@@ -78,14 +100,19 @@ class Told(Process):
 
     def _said(self, kind: str, rule: str, is_right: Callable[[_Said], bool], names: str = "") -> Iterator[Finding]:
         """How often brokers were told something; wrong is what is not right, and named by this field."""
-        event, what = ("pull_asked", PULL) if rule.startswith(_PULL) else ("client_heartbeat", HEARTBEAT)
+        prefix = next(one for one in _SAID_IN if rule.startswith(one))
+        event, what = _SAID_IN[prefix]
         told = ((row.time_ms, row.said) for row in self._told(event))
         done = [Done(at_ms, is_right(said), _text(said.get(names)) if names else "") for at_ms, said in told]
         to_ms = self.end_ms if what == PULL and done and not done[-1].is_right else None  # its pulls go on so
         return of_done((self.life.node, what), kind, rule, done, to_ms=to_ms)
 
     def _told(self, event: str) -> Sequence[Row]:
-        of = of_client(self.control, event).get(self.life.node, ())
+        of: Iterable[Row] = of_client(self.control, event).get(self.life.node, ())
+        if event == "request_read":  # it has no clientId, but the channel of the client's heartbeats
+            channels = {(row.process, row.op_id) for row in self._told("client_heartbeat")}
+            rows = (row for row in self.control.rows(event) if row.f == SENT_BACK)
+            of = (row for row in rows if (row.process, row.op_id) in channels)
         return [row for row in of if self.start_ms <= row.time_ms <= self.end_ms]
 
     def _moved(self) -> Iterator[Done]:

@@ -297,6 +297,12 @@ def broker_registers_another_cluster(broker: Broker) -> None:
 
 
 @planted(BROKER_A, "smoke", caught_by="routes_as_registered")
+def broker_registers_its_own_port_for_slaves(broker: Broker) -> None:
+    """a broker registers its listenPort in haServerAddr, not its haListenPort"""
+    registers_with(broker, haServerAddr=lambda _: str(broker.services.address))
+
+
+@planted(BROKER_A, "smoke", caught_by="routes_as_registered")
 def broker_registers_unit_topics(broker: Broker) -> None:
     """a broker registers its topics with topicSysFlag 1, though no client has set unitMode"""
 

@@ -197,6 +197,12 @@ def consumer_announces_another_expression(node: ConsumerNode) -> None:
     _saying(node, lambda data: replace(data, subscription_data_set=tuple(map(of_a_tag, data.subscription_data_set))))
 
 
+@planted(CONSUMER_0, "smoke", caught_by="timers_kept")
+def consumer_announces_the_last_offset(node: ConsumerNode) -> None:
+    """a consumer's heartbeats name CONSUME_FROM_LAST_OFFSET, though the consumer begins at a queue's first offset"""
+    _saying(node, lambda data: replace(data, consume_from_where="CONSUME_FROM_LAST_OFFSET"))
+
+
 @planted(CONSUMER_0, "broadcast", caught_by="timers_kept")
 def consumer_announces_clustering(node: ConsumerNode) -> None:
     """the heartbeats of a member of a broadcast group name the message model CLUSTERING"""
@@ -563,11 +569,24 @@ def consumer_sends_back_what_it_consumed(node: ConsumerNode) -> None:
         return await call(batch) and not is_sent_back()
 
 
+@planted(CONSUMER_0, "quiet", caught_by="timers_kept")
+@may_find("messages_delivered")
+def consumer_chooses_the_delay(node: ConsumerNode) -> None:
+    """a consumer sends messages back with delayLevel 4 (30 s), so that the broker does not choose the delay"""
+
+    @around(node.instance.remoting, "invoke")
+    async def with_level(invoke: Any, target: Address, request: RemotingCommand, **more: Any) -> RemotingCommand:
+        if request.code == RequestCode.CONSUMER_SEND_MSG_BACK:
+            request.ext_fields = (request.ext_fields or {}) | {"delayLevel": "4"}
+        answer: RemotingCommand = await invoke(target, request, **more)
+        return answer
+
+
 # -- offsets that are lost, or kept where nobody asks
 
 
 @planted(SLAVE_OF_A, "slave-tells-offsets", caught_by="commits_follow_work")
-@may_find("duplicates")
+@may_find("duplicates timers_kept")
 def slave_stops_copying_offsets(broker: Broker) -> None:
     """a slave copies its master's consumer offsets 4 times and then never again"""
     synchronize, taken = broker._synchronize, 0

@@ -222,6 +222,28 @@ def slave_serves_the_message_before(broker: Broker) -> None:
         return found if found.status is not GetStatus.FOUND else replace(found, next_offset=found.next_offset + 1)
 
 
+@planted(SLAVE_OF_A, _READS, caught_by="timers_kept")
+@may_find("commits_follow_work duplicates messages_delivered routes_as_registered")
+def slave_asks_for_no_offsets(broker: Broker) -> None:
+    """a slave copies its master's topics and groups, but never asks for the consumer offsets"""
+
+    @around(broker._synchronize, "_table")
+    async def but_offsets(table: Any, code: RequestCode, take: Any) -> None:
+        if code != RequestCode.GET_ALL_CONSUMER_OFFSET:
+            await table(code, take)
+
+
+@planted(NS_0, _READS, caught_by="one_master")
+def name_server_answers_another_ha_address(server: NameServer) -> None:
+    """a NameServer answers a slave with the slave's own haServerAddr instead of the master's"""
+
+    @around(server.table, "register")
+    def register(register: Any, registration: Registration, *, now_ms: int) -> Registered:
+        registered: Registered = register(registration, now_ms=now_ms)
+        is_told = registered.ha_server_addr is not None
+        return replace(registered, ha_server_addr=registration.ha_server_addr) if is_told else registered
+
+
 @planted(SLAVE_OF_A, _BACKLOG, caught_by="messages_delivered")
 @may_find("commits_follow_work no_acknowledged_loss duplicates order_kept prompt_answers")
 def slave_stops_copying(broker: Broker) -> None:
