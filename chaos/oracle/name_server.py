@@ -322,7 +322,7 @@ class BrokerAtNameServer:
         return bool(self._world.clocks.get(self.life.node))
 
     def _is_expired(self, last_ms: float, at_ms: float) -> bool:
-        return self._world.age_ms(self.life.node, last_ms, at_ms) > self.timers.E_ms
+        return self._world.age_ms(self.life.node, last_ms, at_ms) > self._expiry_ms(last_ms)
 
 
 def joined(kept: Iterable[Kept]) -> Iterator[Sequence[Kept]]:

@@ -2,7 +2,9 @@
 
 from nemesrv.remoting.message_properties import message_digest
 
-SENT = {"KEYS": "k-1", "TAGS": "a", "number": "1", "WAIT": "true"}
+SENT = {"KEYS": "k-1", "TAGS": "a", "UNIQ_KEY": "7F", "number": "1", "WAIT": "true"}
+
+OF_THE_PRODUCER = ("KEYS", "TAGS", "UNIQ_KEY", "number")
 
 
 def test_what_clients_and_brokers_add_on_its_way_changes_nothing() -> None:
@@ -11,7 +13,7 @@ def test_what_clients_and_brokers_add_on_its_way_changes_nothing() -> None:
 
 
 def test_another_body_key_tag_or_property_gives_another_digest() -> None:
-    changed = [{**SENT, name: "other"} for name in ("KEYS", "TAGS", "number")]
-    lost = [{n: v for n, v in SENT.items() if n != name} for name in ("KEYS", "TAGS", "number")]
+    changed = [{**SENT, name: "other"} for name in OF_THE_PRODUCER]
+    lost = [{n: v for n, v in SENT.items() if n != name} for name in OF_THE_PRODUCER]
     digests = {message_digest(b"body", properties) for properties in [SENT, *changed, *lost]}
-    assert len(digests | {message_digest(b"bodY", SENT)}) == 8
+    assert len(digests | {message_digest(b"bodY", SENT)}) == 10

@@ -1,4 +1,4 @@
-"""What a broker's transport records of sends, whatever the broker makes of them."""
+"""What a broker's transport records, whatever the broker makes of it."""
 
 from types import SimpleNamespace
 
@@ -33,3 +33,16 @@ def test_a_send_that_its_channel_had_just_brought_is_recorded(
         request.ext_fields = {"i" if code == V2 else "properties": text}
         witness.received(SimpleNamespace(id=channel, ended_by_peer=False), request)
     assert told == found
+
+
+def test_what_slaves_ask_for_and_consumers_send_back_is_recorded() -> None:
+    told = list[tuple[object, object, object]]()
+    witness = BrokerWitness(lambda _, **fields: told.append((fields["f"], fields["op_id"], fields["value"])))
+    back = RemotingCommand.request(RequestCode.CONSUMER_SEND_MSG_BACK)
+    back.ext_fields = {"group": "g", "delayLevel": "0", "maxReconsumeTimes": "16", "offset": "7"}
+    for request in (RemotingCommand.request(RequestCode.GET_ALL_DELAY_OFFSET), back):
+        witness.received(SimpleNamespace(id=3, ended_by_peer=False), request)
+    assert told == [
+        ("GET_ALL_DELAY_OFFSET", "3", None),
+        ("CONSUMER_SEND_MSG_BACK", "3", {"group": "g", "level": "0", "limit": "16"}),
+    ]

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import count
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -15,7 +16,7 @@ from ....remoting.bodies.route import DataVersion, TopicConfig
 from ....remoting.codes import FLAG_ONEWAY, RequestCode, ResponseCode
 from ....remoting.command import RemotingCommand
 from ....remoting.message import StoredMessage
-from ....remoting.message_properties import TAGS, format_properties, parse_properties
+from ....remoting.message_properties import TAGS, UNIQ_KEY, format_properties, parse_properties
 from ....remoting.node.network import Address
 from ....remoting.topics import SCHEDULE_TOPIC
 from ....remoting.transport import Connection
@@ -548,18 +549,29 @@ def broker_changes_bodies(broker: Broker) -> None:
         return append(messages, now_ms=now_ms)
 
 
+def _storing_with(broker: Broker, changed: Callable[[dict[str, str]], dict[str, str]]) -> None:
+    """Changes the properties of the messages that the broker stores."""
+
+    def with_others(message: PutMessage) -> PutMessage:
+        properties = changed(parse_properties(message.properties.decode()))
+        return replace(message, properties=format_properties(properties).encode())
+
+    @around(broker.store, "append")
+    def append_changed(append: Any, messages: Sequence[PutMessage], *, now_ms: int) -> Any:
+        return append([*map(with_others, messages)], now_ms=now_ms)
+
+
 @planted(BROKER_A, "smoke", caught_by="messages_delivered")
 def broker_loses_tags(broker: Broker) -> None:
     """a broker stores messages without their tags"""
+    _storing_with(broker, lambda properties: {name: of for name, of in properties.items() if name != TAGS})
 
-    def without_tags(message: PutMessage) -> PutMessage:
-        properties = parse_properties(message.properties.decode())
-        kept = {name: value for name, value in properties.items() if name != TAGS}
-        return replace(message, properties=format_properties(kept).encode())
 
-    @around(broker.store, "append")
-    def append_without_tags(append: Any, messages: Sequence[PutMessage], *, now_ms: int) -> Any:
-        return append([*map(without_tags, messages)], now_ms=now_ms)
+@planted(BROKER_A, "smoke", caught_by="messages_delivered")
+def broker_replaces_unique_keys(broker: Broker) -> None:
+    """a broker stores messages with a UNIQ_KEY of the broker's instead of the producer's"""
+    made = count()
+    _storing_with(broker, lambda properties: {**properties, UNIQ_KEY: f"{next(made):032X}"})
 
 
 @planted(BROKER_A, "smoke", caught_by="order_kept")
