@@ -65,8 +65,9 @@ def test_a_name_server_that_is_paused_again_as_it_runs_on_scans_no_sooner_than_a
     ("by_hand", "beats", "wrong"),
     [(True, False, 0), (True, True, 0), (False, False, 1), (False, True, 1)],
 )
+@pytest.mark.parametrize("sets_clock", [True, False])
 def test_who_registers_a_broker_by_hand_names_no_time_out_and_it_stays_for_the_default_of_120_s(
-    by_hand: bool, beats: bool, wrong: int
+    by_hand: bool, beats: bool, wrong: int, sets_clock: bool
 ) -> None:
     told = cluster(name_servers=1, brokers=("broker-a",), timers={"E_ms": 10_000}, profile="5.x")
     told.at(1).registers("ns-0", "broker-a")
@@ -75,6 +76,8 @@ def test_who_registers_a_broker_by_hand_names_no_time_out_and_it_stays_for_the_d
         register(told, 20)
     if beats:
         told.at(25).read("ns-0", "BROKER_HEARTBEAT", "broker-a")
+    if sets_clock:
+        told.at(80).event("harness", "clock", source="ns-0", fault_id="c", value={"step_ms": 1_000.0})
     kept = check(told.at(20).fault(*PAUSE).at(60).route("ns-0", "orders").end(90))
     assert [one.kind for one in kept.findings if one.wrong] == ["must not hold a silent broker"] * wrong
 

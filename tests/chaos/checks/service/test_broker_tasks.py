@@ -8,6 +8,7 @@ from nemesrv.chaos.checks.record.control import Control
 from nemesrv.chaos.checks.service.broker_tasks import BrokerTasks
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.verdict import Finding
+from nemesrv.remoting.codes import TABLES_OF_SLAVES
 from tests.chaos.builder import PAUSE, HistoryBuilder, address_of, cluster
 
 EVERYWHERE, CHANGES = "begins at all NameServers at once", "registers changes at once"
@@ -43,11 +44,11 @@ def found(told: HistoryBuilder, kind: str, lag_ms: float = 1.0) -> Finding:
     return finding
 
 
-def all_found(told: HistoryBuilder, kind: str, lag_ms: float = 1.0) -> list[Finding]:
+def all_found(told: HistoryBuilder, kind: str, lag_ms: float = 1.0, of: str = "broker-a") -> list[Finding]:
     told.end(150, lag_ms=lag_ms)
     rows = told.in_order()
     control, world = Control.of_rows(rows), World.of_rows(rows)
-    (life,) = world.lives_of("broker-a")
+    (life,) = world.lives_of(of)
     return [one for one in BrokerTasks(control, world, life).others() if one.kind == kind]
 
 
@@ -179,3 +180,27 @@ def test_each_light_heartbeat_reaches_each_name_server_that_the_broker_knows_and
         if at_s != 117:
             told.read("ns-0", "BROKER_HEARTBEAT", "broker-a")
     assert found(told, "heartbeats everywhere").wrong == wrong
+
+
+@pytest.mark.parametrize(
+    ("unread", "cut", "slaves", "wrong"),
+    [
+        ("", False, 1, 0),
+        ("GET_ALL_DELAY_OFFSET", False, 1, 1),
+        ("GET_ALL_DELAY_OFFSET", True, 1, None),
+        ("GET_ALL_DELAY_OFFSET", False, 2, None),  # no request says which slave asks
+    ],
+)
+def test_a_slave_asks_its_master_for_each_table(unread: str, cut: bool, slaves: int, wrong: int | None) -> None:
+    slave, *more = [f"broker-a/{number + 1}" for number in range(slaves)]
+    told = cluster(brokers=("broker-a", slave, *more))
+    value = {"version": 1, "topics": 2, "master": address_of("broker-a"), "ha": "10.0.2.5:10912"}
+    for at_s in (0, 10, 40, 70):
+        told.at(at_s).event(slave, "register", type="ok", name_server=address_of("ns-0"), value=value)
+    if cut:
+        told.at(82).fault("f1", "black_hole", "toxiproxy.bandwidth.rate=0", slave, "broker-a", until_s=89)
+    for code in TABLES_OF_SLAVES:
+        if code.name != unread:
+            told.at(83).event("broker-a", "request_read", f=code.name, op_id="1")
+    told.at(83.01).event(slave, "scheduled_task", f="SlaveSynchronize", duration_ms=20.0)
+    assert [one.wrong for one in all_found(told, "asks for each table", of=slave)] == ([] if wrong is None else [wrong])

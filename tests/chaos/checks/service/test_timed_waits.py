@@ -260,6 +260,15 @@ def test_who_leaves_the_route_while_all_that_stay_are_isolated_may_be_forgotten(
     assert [one for one in isolation(selected(told, 40)) if one[0] == "ends isolations in time"] == found
 
 
+@pytest.mark.parametrize("detects", [True, False])
+def test_a_detector_may_forget_a_broker_that_no_route_names(detects: bool) -> None:
+    settings = {"producer-0": {"sendLatencyFaultEnable": True, "startDetectorEnable": detects}}
+    told = isolated(producers(profile="5.x", settings=settings), 20, 10, failed=True)
+    told.at(22).learns("producer-0", "broker-b").at(24).learns("producer-0", "broker-a", "broker-b")
+    found = [one for one in isolation(selected(told, 28)) if one[0] == "ends isolations in time"]
+    assert found == [] if detects else [("ends isolations in time", True)]
+
+
 def test_a_send_tries_again_by_the_route_with_which_it_began() -> None:
     def told(named_s: float) -> list[tuple[str, bool]]:
         story = isolated(producers(), 20, 30).at(21).learns("producer-0", "broker-a")
