@@ -145,12 +145,13 @@ class Unasked(Process):
 
     def _dropped(self) -> Iterator[Finding]:
         """Of each topic that it had a route of when a NameServer answered code 17: whether it asked for the topic
-        between its polls before a NameServer answered with a route. A look-up waits lockTimeoutMillis for its turn."""
+        between its polls before a NameServer answered with a route. A look-up waits lockTimeoutMillis for its turn. A
+        topic that it may first send to is left out: it asks for that, too, as a producer does."""
         row = at_no_time("MQClientInstance.updateTopicRouteInfoFromNameServer: after code 17 the cached route stays")
         wait_ms = self.lock_ms + self.timers.delivery_ms
         since, examined = dict[str, float](), Counter[str]()
         out: dict[str, tuple[float, float]] = {}
-        for call in self._asked:
+        for call in (one for one in self._asked if one.row.topic not in self._sent_to):
             topic = call.row.topic
             none_ms = since.get(topic, math.inf)
             if none_ms + wait_ms <= call.began_ms and not self._polls_of(call) and self._has(topic, call.began_ms):
