@@ -147,6 +147,7 @@ def settle_ms(world: World) -> float:
     return back_ms + timers.A_ms + timers.T_ms
 
 
+@once
 def calm(world: World) -> list[Stretch]:
     """The quiet stretches in which every operation must succeed. A client that dies or is started again disturbs none:
     what it was doing has no end, and the next process is to do as well as the first."""
@@ -157,6 +158,7 @@ def _ends_client(world: World, fault: Fault) -> bool:
     return fault.ends_process and world.kind_of(fault.source) in ("producer", "consumer")
 
 
+@once
 def calm_but_stalls(world: World) -> list[Stretch]:
     """The same, and those that stalls took whole: what fails there is late at most."""
     return _and_taken(calm(world), calm(world.but_stalls()))

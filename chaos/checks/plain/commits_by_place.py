@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from ....clients.consumer.consume_service import KEPT
@@ -99,10 +100,15 @@ class Commits:
         return ((Place(*queue_of(row), group_of[row.node]), row) for row in taken)
 
     def pulls_of(self, place: Place) -> pa.Table:
-        pulls = self.pulls
-        for name, value in zip(QUEUE, place, strict=False):
-            pulls = pulls.filter(pc.equal(pulls[name], value))
-        return pulls
+        return self._pulls_by_queue.get(place.queue, self.pulls.slice(0, 0))
+
+    @cached_property
+    def _pulls_by_queue(self) -> Mapping[tuple[str, str, int], pa.Table]:
+        found = {}
+        for at in groups(codes(self.pulls, *QUEUE)):
+            row = self.pulls.slice(int(at[0]), 1).to_pylist()[0]
+            found[row["topic"], row["broker_name"], row["queue_id"]] = self.pulls.take(pa.array(at))
+        return found
 
     def in_turn(self) -> Iterator[tuple[Place, Row, Row]]:
         """Each commit, and the one before it that the same process of the broker was told there."""
