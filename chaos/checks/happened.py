@@ -279,6 +279,7 @@ _CONSUMER: Mapping[str, str] = {
     "unregisters after its queues": "unregistered before {consumer} had given up all queues and committed the offsets",
     "drops only lost queues": "dropped a queue that was still in {consumer}'s share",
     "woken by a change of members": "rebalanced early, though no broker had reported a change of group members",
+    "waits by the code": "put a pull off for another reason than the broker's response code gives",
     "rebalances at its start": "did not rebalance at once after {consumer}'s start",
     "rebalances at changes": "did not rebalance at once when a broker reported a change of group members",
 }

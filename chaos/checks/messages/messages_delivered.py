@@ -30,7 +30,7 @@ from ..plain.deliveries import DELIVERIES, LAST, Pull, Slow
 from ..plain.part import Gathering
 from ..plain.sent_back import SENT_BACK
 from ..record.commits import dues_of
-from ..record.control import Control
+from ..record.control import Control, not_restarted
 from ..tolerance import Tolerance, tolerance
 
 PROMISED = "delivered_within_s"
@@ -179,7 +179,7 @@ def judge(history: Gathering, world: World) -> Verdict:
     open_ = sum(one.acked_ms + one.delay_ms < world.end_ms - PROMPT_MS for one in waiting)
     if open_ and verdict.verdict is Validity.VALID:
         said = f"{open_:,} of {counts['acknowledged']:,} acknowledged messages were not received when the history ended"
-        return replace(verdict, verdict=Validity.UNKNOWN, why=f"{said}, {_undecided(world)}")
+        return replace(verdict, verdict=Validity.UNKNOWN, why=f"{said}, {_undecided(world, history.control)}")
     return verdict
 
 
@@ -191,10 +191,12 @@ def _told(measured: Mapping[str, Any]) -> str:
     return ", ".join([*said, f"{measured.get('not_received', 0):,} not received"])
 
 
-def _undecided(world: World) -> str:
+def _undecided(world: World, control: Control) -> str:
     """What waits at the run's end is not delivered: which settle time decides whether it should have been."""
     if world.lost_by_hand:
         return f"and {world.lost_by_hand}"
+    if failed := sorted(not_restarted(control)):
+        return f"and {' and '.join(failed)} did not start again"
     if any(fault.end_ms >= world.end_ms for fault in harmful(world)):
         return "and a fault had not ended: a run that ends it, and goes on, decides them"
     brokers, clients = world.of_kind("broker"), [one.name for one in world.of_kind("consumer")]

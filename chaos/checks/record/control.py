@@ -181,3 +181,10 @@ def _values(column: pa.ChunkedArray, missing: Any) -> Sequence[Any]:
     encoded = pc.dictionary_encode(column.combine_chunks(), null_encoding="encode")
     texts = encoded.dictionary.to_pylist()
     return [texts[at] for at in encoded.indices.to_pylist()]
+
+
+@once
+def not_restarted(control: Control) -> Mapping[str, str]:
+    """Each node that the harness could not start again, and why."""
+    rows = (row for row in control.rows("not_done") if row.said.get("f") == "restart")
+    return {str(row.source): str(row.said.get("why")) for row in rows}

@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from ....remoting.codes import TABLES_OF_SLAVES
+from ....remoting.codes import MASTER_ID, TABLES_OF_SLAVES
 from ...oracle.broker import LIGHT_HEARTBEAT, REGISTER, SYNCHRONIZE, Broker, tasks
 from ...oracle.intervals import grouped
 from ...oracle.lists import must_have
@@ -176,20 +176,25 @@ class BrokerTasks(Tasks):
 
     def _copied(self) -> Iterator[Done]:
         """Of each round in which a slave copied its master's tables: whether the master read a request for each. The
-        requests name no slave, so a master with several is left out."""
+        requests name no slave, so a master with several is left out. A slave that may act as master asks no master that
+        a NameServer has dropped (`onMinBrokerChange`)."""
         name = broker_name(self.life.node)
         if slaves_of(self.world, name) != (self.life.node,) or not self.world.is_ours(name) or elects(self.world, name):
             return
         told = [run for run in self.rows("register") if run.row.type == "ok" and "ha" in run.value]
         asked = (row for row in self.control.rows("request_read") if row.node == name)
         read = grouped((row.f, row.time_ms) for row in asked)
+        dropped = (row for row in self.control.rows("broker_dropped") if row.broker_name == name)
+        drops = [row.time_ms for row in dropped if row.broker_id == MASTER_ID]
+        may_act = any(self.world.values(self.life.node, "enableSlaveActingMaster"))
         for run in self.runs_of(SYNCHRONIZE):
             from_ms, to_ms = run.began_ms - self.near_ms, run.ended_ms + self.near_ms
             since_ms = from_ms - self.timers.registers_ms
             known = (one.value["master"] for one in told if since_ms <= one.ended_ms <= from_ms)
             names = {self.world.owners.get(address, "") for address in known}
             is_hit = self.held(from_ms, to_ms) or self.troubles.among([name], since_ms, to_ms)
-            if names == {name} and not is_hit and to_ms <= self.end_ms:
+            is_left = may_act and self.within(drops, since_ms, to_ms)
+            if names == {name} and not is_hit and not is_left and to_ms <= self.end_ms:
                 unread = [
                     code.name for code in TABLES_OF_SLAVES if not self.within(read.get(code.name, ()), from_ms, to_ms)
                 ]

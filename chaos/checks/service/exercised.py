@@ -41,12 +41,13 @@ from ..check import Group, Needs, Section, Table, check
 from ..findings import Rule, finding, verdict_by_counts
 from ..plain.part import Gathering, Part, Reading, Together, floats, is_one_of
 from ..plain.slots import SLOTS
-from ..record.control import Control, Row
+from ..record.control import Control, Row, not_restarted
 from ..record.lateness import Lateness
 
 _SHOWN = 60
 _FORMULA = "each fault begins, ends and has an effect; each client works"
 _ROW = "what did not happen proves nothing"
+_NEVER_ENDED = "the fault never ended"
 _NO_FAULTS = ("heal", "resume", "restart", "rolling_restart", "restart_storm", "name_server_list")
 """Actions that begin no fault, or some that nobody has counted."""
 _CALLS = ("register", "name_server_call")
@@ -149,12 +150,17 @@ def judged(
         shown.append({"fault_id": fault_id, "fault": faults[0].fault, "effects": seen})
         if fault_id in switches:
             shown[-1]["switches"] = switches[fault_id]
-        if what := _lacks(world, faults, seen, switches.get(fault_id)):
+        what = _lacks(world, faults, seen, switches.get(fault_id))
+        if what == _NEVER_ENDED:
+            what = not_restarted(control).get(faults[0].source, what)
+        if what:
             until_ms = end_ms if math.isfinite(end_ms) else world.end_ms
             missing.append(_finding(faults[0].source, what, start_ms, until_ms, fault_id))
+    told = {one.subject for one in missing}
     missing += [
         _finding(str(row.source), str(row.said.get("why") or "it did not answer"), row.time_ms, row.time_ms)
         for row in control.rows("not_done")
+        if not (row.source in not_restarted(control) and row.source in told)
     ]
     planned = [action for action in world.run.get("timeline") or () if action not in _NO_FAULTS]
     acted = [fault_id for fault_id, faults in by_id.items() if not isinstance(faults[0].kind, Absent)]
@@ -215,7 +221,7 @@ def _lacks(world: World, faults: Sequence[Fault], seen: Mapping[str, int], switc
         return "the process ran again before the harness resumed it: something else sent it SIGCONT"
     for_good = all(isinstance(fault.kind, Remove) or _replaced(world, fault) for fault in faults)
     if world.run.get("timeline") and not for_good and all(fault.end_ms > world.end_ms for fault in faults):
-        return "the fault never ended"  # a run by a timeline heals every fault before it settles
+        return _NEVER_ENDED  # a run by a timeline heals every fault before it settles
     if not seen and faults[0].kind.shows_in_rows:
         return "no row of the history shows an effect of the fault"
     if switches == 0 and all(_forces_a_switch(world, fault) for fault in faults):

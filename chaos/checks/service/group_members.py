@@ -224,7 +224,7 @@ class Members(Process):
             scheduled.append(Stretch(began_ms, run.ended_ms))
             met = [at_ms for at_ms in others if at_ms <= run.ended_ms <= at_ms + longest_ms]
             from_ms = min([began_ms, *(at_ms for at_ms in met if self._is_under_way(at_ms, began_ms))])
-            yield _EACH, began_ms, from_ms, max([run.ended_ms, *(at_ms + longest_ms for at_ms in met)])
+            yield _EACH, from_ms, from_ms, max([run.ended_ms, *(at_ms + longest_ms for at_ms in met)])
         for first in self.runs_of(REBALANCE)[:1]:
             if routes and routes[0] < first.began_ms:
                 yield _EACH, routes[0], self.start_ms, first.began_ms

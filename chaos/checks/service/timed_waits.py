@@ -14,7 +14,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 
-from ....remoting.codes import RequestCode
+from ....remoting.codes import RequestCode, ResponseCode
 from ...oracle.client_profiles import Outcome
 from ...oracle.intervals import grouped
 from ...oracle.time_outs import (
@@ -35,6 +35,7 @@ from ..record.lateness import may_time_out
 from ..record.timer_acts import Process, Run
 
 TIME_OUT, CHANNEL, PULL_DELAY = "time-out", "channel of a call that ran out", "pull delay"
+_FLOW_CONTROL = "broker_flow_control"
 _ASYNC = "PULL_MESSAGE"
 """Nobody waits for its answer, and its time-out closes nothing."""
 _LOOK_UP = RequestCode.GET_ROUTEINFO_BY_TOPIC.name
@@ -60,6 +61,10 @@ class Waits(Process):
         row = "DefaultMQPushConsumerImpl: the next pull is put off"
         for why, acts in grouped(self._pull_delays()).items():
             yield from self.finding(f"{PULL_DELAY}: {why}", "lasts as long as set", row, acts)
+        row = "DefaultMQPushConsumerImpl.onException: only code 215 (FLOW_CONTROL) puts a pull off for 20 ms"
+        delays = ((run.ended_ms, run.row.f == _FLOW_CONTROL, run.row.code) for run in self.rows("pull_delayed"))
+        done = (Done(at, is_by_flow == (code == ResponseCode.FLOW_CONTROL)) for at, is_by_flow, code in delays)
+        yield from self.done(PULL_DELAY, "waits by the code", row, done)
 
     def _waited_on(self) -> Iterator[Done]:
         """The calls that ran out; wrong is that although their channel had ended before: of a send its last try; of a

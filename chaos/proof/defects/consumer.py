@@ -14,11 +14,12 @@ from ....clients.consumer.consume_service import ConsumeService
 from ....clients.consumer.offset_store import RemoteBrokerOffsetStore
 from ....clients.consumer.process_queue import ProcessQueue
 from ....clients.consumer.pull import PullResult, PullStatus
+from ....clients.consumer.pull_service import BROKER_FLOW_CONTROL_PAUSE_S
 from ....clients.consumer.rebalance import Rebalancer, allocate_averagely
 from ....remoting.bodies.client import ConsumerData, SubscriptionData
 from ....remoting.codes import MASTER_ID, RequestCode
 from ....remoting.command import RemotingCommand
-from ....remoting.errors import RocketMQError, TransportError
+from ....remoting.errors import ResponseError, RocketMQError, TransportError
 from ....remoting.message import MessageQueue, StoredMessage
 from ....remoting.node.network import Address
 from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
@@ -567,6 +568,17 @@ def consumer_sends_back_what_it_consumed(node: ConsumerNode) -> None:
     @around(node.client._consume_service, "_call_listener")
     async def consume(call: Any, batch: Any) -> bool:
         return await call(batch) and not is_sent_back()
+
+
+@planted(CONSUMERS, "broker-stop", caught_by="timers_kept")
+@may_find("living_are_used prompt_answers")
+def consumer_pulls_again_at_once(node: ConsumerNode) -> None:
+    """consumers pull again 20 ms after any error, as after code 215 (FLOW_CONTROL)"""
+
+    @around(node.client._pull_service, "_pause_after")
+    def as_flow_control(_: Any, _queue: MessageQueue, exc: RocketMQError) -> tuple[str, float, int | None]:
+        code = int(exc.code) if isinstance(exc, ResponseError) else None
+        return "broker_flow_control", BROKER_FLOW_CONTROL_PAUSE_S, code
 
 
 @planted(CONSUMER_0, "quiet", caught_by="timers_kept")
