@@ -169,7 +169,8 @@ _TOLD_MS = 1_000.0
 
 def _notices(control: Control, world: World, life: Life) -> Iterator[Finding]:
     """Whom it told of a new smallest id of a broker name, and what (905), against what it read. Changes of a name that
-    follow each other at once are told together, or one by one, and not judged."""
+    follow each other at once are told together, or one by one, and not judged; who leaves at once, too, need not be
+    told."""
     routes, tells = received(control, world).routes(life), "notifyMinBrokerIdChanged"
     if routes is None or world.timers_of(life.node).profile is not Profile.V5_X:
         return
@@ -180,6 +181,7 @@ def _notices(control: Control, world: World, life: Life) -> Iterator[Finding]:
     rows = control.by_process("min_broker_id_told").get(life.process, ())
     saying = ((row, [str(row.said.get(field) or "") for field in fields]) for row in rows)
     told = grouped((row.broker_name, (row.began_ms, (row.address, *said))) for row, said in saying)
+    drops = [(row.address, row.time_ms) for row in control.by_process("broker_dropped").get(life.process, ())]
     for name in {one.name for one in due} | told.keys():
         changes, here = [one for one in due if one.name == name], told.get(name, [])
         unasked = (at_ms for at_ms, _ in here if not any(abs(one.at_ms - at_ms) <= _TOLD_MS for one in changes))
@@ -190,7 +192,9 @@ def _notices(control: Control, world: World, life: Life) -> Iterator[Finding]:
             stood = any(fault.overlaps(one.at_ms, until_ms) for fault in world.process_faults(life.node))
             is_judged = alone and not stood and until_ms < world.end_ms and (lag_ms or 0.0) < _TOLD_MS / 2
             said = {said for at_ms, said in here if abs(at_ms - one.at_ms) <= _TOLD_MS}
-            done.append(Done(one.at_ms, not is_judged or said == {*one.due()}))
+            gone = {address for address, at_ms in drops if abs(at_ms - one.at_ms) <= _TOLD_MS}
+            must = {due_ for due_ in one.due() if due_[0] not in gone}
+            done.append(Done(one.at_ms, not is_judged or must <= said <= {*one.due()}))
         span = life.start_ms, min(life.end_ms, world.end_ms)
         yield from of_done((life.node, name), "tells the smallest id", _NOTICES_ROW, sorted(done), span=span)
 

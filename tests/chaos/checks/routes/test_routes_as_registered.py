@@ -311,6 +311,22 @@ def test_a_name_server_that_is_set_so_tells_the_slave_of_the_new_least_id_at_onc
     assert (("ns-0", "tells the smallest id") in kinds(builder)) == is_wrong
 
 
+@pytest.mark.parametrize(("left_s", "is_wrong"), [(20.1, False), (23.0, True)])
+def test_a_slave_that_leaves_with_its_master_need_not_be_told_of_the_least_id(left_s: float, is_wrong: bool) -> None:
+    brokers, stays = ("broker-a", "broker-a/1", "broker-a/2"), address_of("broker-a/1")
+    builder = cluster(1, brokers, settings={"ns-0": {"notifyMinBrokerIdChanged": True}}, profile="5.x")
+    for broker in brokers:
+        builder.at(1).registers("ns-0", broker, MORE, acting=True)
+    for at_s, broker, id_ in ((20, "broker-a", 0), (left_s, "broker-a/2", 2)):
+        gone = {"broker_name": "broker-a", "broker_id": id_, "address": address_of(broker)}
+        builder.at(at_s).event("ns-0", "broker_dropped", value={"reason": "closed"}, **gone)
+        builder.event("ns-0", "channel_ended", f="peer", op_id=broker, value={"reason": "closed"})
+    said = {"minBrokerId": "1", "minBrokerAddr": stays, "offlineBrokerAddr": A}
+    about = {"broker_name": "broker-a", "address": stays, "duration_ms": 1.0}
+    builder.at(20.2).event("ns-0", "min_broker_id_told", value=said, **about)
+    assert (("ns-0", "tells the smallest id") in kinds(builder)) == is_wrong
+
+
 def shown(builder: HistoryBuilder, at_s: float, perm: int = 6, **ids: str) -> HistoryBuilder:
     """ns-0's route of orders from then on, with these addresses of broker-a."""
     brokers = {id_.removeprefix("id_"): address for id_, address in (ids or {"id_0": A}).items()}
