@@ -195,7 +195,8 @@ def _is_other(
     return found
 
 
-def _stored_ms(came: Row) -> float | None:
+def stored_ms(came: Row) -> float | None:
+    """When its broker put what was received into its queue; None where no row says so."""
     return None if None in (came["born_ms"], came["duration_ms"]) else came["born_ms"] + came["duration_ms"]
 
 
@@ -278,12 +279,12 @@ def against(one: Slow, came: Sequence[Row], due: Stretch, near_ms: float) -> Slo
     `near_ms`: from what on a delayed message was kept too long; inf where that cannot be said."""
     if not came:
         return one
-    got_ms, stored_ms = came[0]["time_ms"], _stored_ms(came[0]) if near_ms < math.inf else None
+    got_ms, put_ms = came[0]["time_ms"], stored_ms(came[0]) if near_ms < math.inf else None
     early_ms, is_late = max(due.start_ms - got_ms, 0.0), got_ms - due.end_ms > PROMPT_MS
-    if not (early_ms or is_late or one.changed or (stored_ms or 0.0) > due.end_ms + near_ms):
+    if not (early_ms or is_late or one.changed or (put_ms or 0.0) > due.end_ms + near_ms):
         return float(max(got_ms - due.end_ms, 0.0))
     one = one._replace(offset=came[0]["offset"], received_ms=got_ms, receiver=came[0]["node"])
-    return one._replace(early_ms=early_ms, stored_ms=stored_ms)
+    return one._replace(early_ms=early_ms, stored_ms=put_ms)
 
 
 def _message(row: Row, place: Sequence[str]) -> tuple[Any, ...]:

@@ -8,24 +8,30 @@ one more at each further failure (`SendMessageProcessor.consumerSendMsgBack`,
 nobody receives. If it was sent as a new message, only its receipt tells the broker.
 """
 
+import math
+
 from ....clients.consumer.config import retry_topic
+from ....clients.consumer.consume_service import KEPT
 from ....clients.consumer.send_back import ANEW, FIRST_RETRY_DELAY_LEVEL, TO_BROKER
 from ....remoting.node.profile import Profile
 from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
 from ...arrow import pc
 from ...history.schema import row_order
 from ...oracle.deliveries import askers, delivered
-from ...oracle.intervals import grouped
+from ...oracle.intervals import Stretch, grouped
 from ...oracle.world import World
-from .deliveries import LAST, Prompt, Slow, against, near_its_time_ms
+from .deliveries import LAST, Prompt, Slow, against, near_its_time_ms, stored_ms
 from .part import PLACE, Part, Reading, Row, Together, is_one_of, rows_in
+
+_ROUNDING_MS = 1.0
+"""Born and store times are whole milliseconds."""
 
 
 def sent_back(part: Part, world: World) -> Prompt:
     """How many came again within D of their delay, and the others."""
     group_of = {member: group.name for group in askers(world) for member in group.members}
     backs = part.of("sent_back")
-    backs = backs.filter(is_one_of(backs["f"], (TO_BROKER, ANEW)))
+    backs = backs.filter(is_one_of(backs["f"], (TO_BROKER, ANEW, KEPT)))
     if not len(backs):
         return Prompt()
     came = part.of("receive", "sent_back")
@@ -39,13 +45,26 @@ def sent_back(part: Part, world: World) -> Prompt:
         first: dict[tuple[object, ...], Row] = {}
         for row in again.get((group, key), ()):
             first.setdefault(tuple(row[name] for name in PLACE), row)
-        receipts = [*first.values()]
-        for number, row in enumerate(rows if group else ()):
-            found = found.plus(_came_again(row, receipts[number : number + 1], str(group), world))
+        receipts, is_sure = [*first.values()], True
+        for row in rows if group else ():
+            if row["f"] != KEPT:
+                own = [one for one in receipts if _may_be_of(row, one, world)][:1]
+                receipts = [one for one in receipts if one not in own]
+                found = found.plus(_came_again(row, own, str(group), world, is_sure=is_sure or row["f"] == ANEW))
+            is_sure = is_sure and row["f"] == TO_BROKER
     return found
 
 
-def _came_again(back: Row, came: list[Row], group: str, world: World) -> Prompt:
+def _may_be_of(back: Row, receipt: Row, world: World) -> bool:
+    """Whether this receipt may be of the message that was sent back then; a wall clock that was set does not tell."""
+    is_new = back["f"] == ANEW
+    made_ms = receipt["born_ms"] if is_new else stored_ms(receipt)
+    was_set = world.clocks.get(back["node"] if is_new else receipt["broker_name"])
+    since_ms = back["time_ms"] - back["duration_ms"] - _ROUNDING_MS - world.timers.clocks_ms
+    return made_ms is None or made_ms >= since_ms or bool(was_set)
+
+
+def _came_again(back: Row, came: list[Row], group: str, world: World, *, is_sure: bool) -> Prompt:
     broker = came[0]["broker_name"] if came else back["broker_name"] if back["f"] == TO_BROKER else ""
     if _is_dead(back, world):
         return Prompt()
@@ -53,6 +72,7 @@ def _came_again(back: Row, came: list[Row], group: str, world: World) -> Prompt:
     due = delivered(world, broker, str(level), acked_ms - back["duration_ms"], acked_ms)
     if due is None:
         return Prompt()
+    due = due if is_sure else Stretch(-math.inf, due.end_ms)
     one = Slow(
         acked_ms,
         back["msg_key"],

@@ -186,6 +186,31 @@ def test_a_message_that_was_sent_back_comes_again_after_ten_seconds(
 
 
 @pytest.mark.parametrize(
+    ("kept", "how", "born_s", "stored_s", "found"),
+    [
+        (True, "broker", 99, 105, []),  # what the broker stored of the try that failed
+        (False, "broker", 99, 105, ["before its delay was over"]),
+        (False, "broker", 99, 100.5, []),  # stored before: an earlier copy, and this one came at 113 s
+        (True, "anew", 99, 105, []),
+        (True, "anew", 103, 105, ["before its delay was over"]),
+    ],
+)
+def test_what_a_try_that_failed_had_stored_is_not_the_message_that_was_sent_back_later(
+    kept: bool, how: str, born_s: float, stored_s: float, found: list[str]
+) -> None:
+    retry = {**AT, "topic": "%RETRY%nemesrv-consumers", "op_id": "take-1", "msg_key": "k-0", "digest": 7}
+    builder = sent(story().event("consumer-0", "queue_taken", **{**retry, "offset": 0}), 90 if kept else 98)
+    failed = {"msg_key": "k-0", "offset": 0, "op_id": "take-0", "digest": 7, "attempt": 1, **AT}
+    if kept:
+        builder.at(95).event("consumer-0", "sent_back", f="kept", duration_ms=5000.0, **failed)
+    builder.at(103).event("consumer-0", "sent_back", f=how, duration_ms=1000.0, **failed)
+    for number, (born, stored, at_s) in enumerate([(born_s, stored_s, 105), (103, 113, 113)]):
+        times = {"born_ms": 1000.0 * born, "duration_ms": 1000.0 * (stored - born)}
+        builder.at(at_s).event("consumer-0", "receive", offset=number, **times, **retry)
+    assert kinds(verdict(builder)) == found
+
+
+@pytest.mark.parametrize(
     ("how", "profile", "most", "due"),
     [
         *[("broker", "4.9", 0, 0), ("broker", "4.9", 1, 1), ("broker", "5.x", 0, 0)],
