@@ -58,6 +58,8 @@ PAUSE_MS = 1_000.0
 """`pullTimeDelayMillsWhenException`."""
 HELD_MS = 20_000.0 + PAUSE_MS
 """How long a pull under way at another broker may be held there: 15 s, and until the next look."""
+ILLEGAL_OFFSET_MS = 10_000.0
+"""How long a consumer waits after code 21 before it gives the queue up."""
 
 Queue = tuple[str, str, int]
 """Topic, broker name, queue id."""
@@ -115,8 +117,9 @@ def holdings(world: World, rows: Rows) -> dict[Queue, list[Holding]]:
 
 def delivered(world: World, broker: str, level: str, sent_ms: float, acked_ms: float) -> Stretch | None:
     """From when on, and from when on for certain, the broker has delivered a message of this delay level to its topic;
-    None where nobody can say: a message may be lost, or kept anew, where another broker becomes the master."""
-    return None if broker in made_masters(world) else falls_due(world, broker, level, sent_ms, acked_ms)
+    None where nobody can say: a message may be lost, or kept anew, where another broker becomes the master later."""
+    made = made_masters(world).get(broker)
+    return falls_due(world, broker, level, sent_ms, acked_ms) if made is None or sent_ms >= made.at_ms else None
 
 
 def falls_due(world: World, broker: str, level: str, sent_ms: float, acked_ms: float) -> Stretch | None:
@@ -165,10 +168,9 @@ class Dues:
         self.memo: dict[Any, Any] = {}
 
     def of(self, queue: Queue, offset: int, acked_ms: float, asker: Asker) -> Due | None:
-        """None: nothing makes it due before the run's end. Or a slave that was made master may lack it, or may have
-        given it the offset of a message that it lacks, and that the group had passed."""
+        """None: nothing makes it due before the run's end. Or a slave that was made master may lack it."""
         made = made_masters(self.world).get(queue[1])
-        if made is not None and acked_ms >= made.copied_ms - COPIED_MS:
+        if made is not None and made.copied_ms - COPIED_MS <= acked_ms < made.at_ms:
             return None
         held = [h for h in self.held.get(queue, ()) if h.node in asker.members and self.world.permits(queue[1], h.node)]
         found = [
@@ -176,7 +178,8 @@ class Dues:
             for number, holding in enumerate(held)
             if (due := self._of_holding(queue, holding, offset, acked_ms, is_first=not number))
         ]
-        found += self._quietly(queue, acked_ms, asker, held)
+        if made is None or acked_ms < made.at_ms:
+            found += self._quietly(queue, acked_ms, asker, held)
         due = min(found, default=None)
         return None if due is None or self._is_skipped(queue, offset, asker, due) else due
 
@@ -190,12 +193,16 @@ class Dues:
     def _of_holding(
         self, queue: Queue, holding: Holding, offset: int, acked_ms: float, *, is_first: bool
     ) -> Due | None:
+        made = made_masters(self.world).get(queue[1])
+        is_of_made = made is not None and acked_ms >= made.at_ms
         if holding.offset > offset:
-            if is_first or acked_ms > holding.start_ms:
+            if is_first or acked_ms > holding.start_ms or is_of_made:
                 return None  # where a group begins is its consumeFromWhere's to say
             return Due(holding.start_ms, holding.start_ms, "passed over", holding.node)
         leaves_ms, found = self.leaving_ms(holding), list[Due]()
-        free = ((max(start_ms, acked_ms), end_ms, "held") for start_ms, end_ms in self.free(queue, holding))
+        # A made master may have given it the offset of a message that it lacks, and that the group had passed.
+        reads = (one for one in self.free(queue, holding) if not is_of_made or one.start_ms <= acked_ms)
+        free = ((max(start_ms, acked_ms), end_ms, "held") for start_ms, end_ms in reads)
         at_slave = self.at_slave(queue, holding) if self._is_copied(queue[1], acked_ms) else ()
         copied_ms = acked_ms + SYNCHRONIZED_MS
         copied = ((max(start_ms, copied_ms), end_ms, "copied") for start_ms, end_ms in at_slave)
@@ -242,14 +249,23 @@ class Dues:
         (_, first), *later = self._routed.get((consumer, topic), [(0.0, {broker: {"0": ""}})])
         states = [(-math.inf, first), *later]
         before: Mapping[str, str] = {}
+        made = made_masters(self.world).get(broker)
         for (at_ms, brokers), end_ms in until_next(states, self.world.end_ms):
             addresses = brokers.get(broker) or {}
             address = addresses.get("0", "")
             master = self.world.owners.get(address, "") if address else broker  # who registered by hand may be nobody
-            if "0" in addresses and master and (not is_slave(master) or elects(self.world, broker)):
+            is_made = made is not None and master == made.node
+            if "0" in addresses and master and (not is_slave(master) or is_made or elects(self.world, broker)):
                 late_ms = 0.0 if "0" in before else HELD_MS if before else PAUSE_MS
+                late_ms += self._mended_ms(consumer) if is_made else 0.0
                 yield Stretch(at_ms + late_ms, end_ms), master
             before = addresses
+
+    def _mended_ms(self, consumer: str) -> float:
+        """How long after its first pull a consumer that asked a new master for more than it has reads on from the new
+        master's end: it takes the queue again at a rebalance."""
+        timers = self.world.timers_of(consumer)
+        return HELD_MS + ILLEGAL_OFFSET_MS + timers.Qr_ms + timers.A_ms
 
     @once
     def _unreached(self, consumer: str, topic: str, broker: str) -> list[Stretch]:

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from ...oracle.deliveries import PROMPT_MS, Asker, Due, Dues, askers
 from ...oracle.intervals import Stretch
 from ...oracle.quiet import aftermath_ms, harmful
+from ...oracle.slaves import made_masters
 from ...oracle.time_outs import pull_delay
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX, Finding, Validity, Verdict
@@ -231,7 +232,8 @@ def _kept_by(message: Slow, due: Due | None, world: World) -> tuple[str, str]:
     if due is None or due.rule in ("passed over", PROMISED, KEPT):
         return "", ""
     if message.offset == LAST:
-        return message.broker_name, f"{message.broker_name} did not deliver the delayed message"
+        broker = _stored_by(message, world)
+        return broker, f"{broker} did not deliver the delayed message"
     if message.passed_ms is not None and message.passed_ms <= due.at_ms:
         reader = due.consumer or message.receiver or ""
         for pull in message.pulls:
@@ -251,6 +253,12 @@ def _kept_by(message: Slow, due: Due | None, world: World) -> tuple[str, str]:
         return broker, f"{broker} did not send {vain[-1].consumer} the message"
     is_told = due.consumer and world.is_ours(due.consumer)  # whoever it is not records no pulls
     return (due.consumer, f"{due.consumer} did not ask for the message") if is_told else ("", "")
+
+
+def _stored_by(message: Slow, world: World) -> str:
+    """The broker, or the slave that was made master, that acknowledged it."""
+    made = made_masters(world).get(message.broker_name)
+    return message.broker_name if made is None or message.acked_ms < made.at_ms else made.node
 
 
 def _lives_on(pull: Pull, at_ms: float, world: World) -> bool:
@@ -280,7 +288,7 @@ def _finding(one: _Fate, world: World) -> Finding:
         since_ms, rule = due.at_ms, Rule(_ROW, _FORMULAS.get(due.rule, "D"), due.at_ms - due.from_ms)
         timed = {"measured_ms": one.end_ms - due.from_ms, "over_ms": one.end_ms - due.at_ms}
     return finding(
-        (subject, message.broker_name, message.topic),
+        (subject, _stored_by(message, world), message.topic),
         one.what,
         (since_ms, one.end_ms),
         rule,

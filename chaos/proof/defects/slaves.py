@@ -305,6 +305,13 @@ def slave_made_master_gives_offsets_again(broker: Broker) -> None:
         return Append(offset, tuple(broker.store.max_physical_offset for _ in messages))
 
 
+@planted(SLAVE_OF_A, "slave-made-master", caught_by="messages_delivered")
+@may_find("prompt_answers")
+def slave_made_master_delivers_nothing_delayed(broker: Broker) -> None:
+    """a slave that is made master does not start to deliver delayed messages"""
+    replace_part(broker._schedule, "start", does_nothing)
+
+
 @planted(SLAVE_OF_A, "slave-made-master", caught_by="duplicates")
 def slave_copies_no_delay_offsets(broker: Broker) -> None:
     """a slave does not copy how far its master is with delayed messages, and delivers them again as master"""
