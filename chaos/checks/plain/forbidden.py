@@ -84,7 +84,7 @@ TO_A_MASTER = Duty(
 TO_ITS_QUEUES = Duty(
     "sends to its queues",
     "takes messages for its queues",
-    "msgCheck: only a queueId that the topic lacks is illegal",
+    "msgCheck: only a queueId that the topic lacks is illegal, and brokerPermission forbids ordered topics alone",
 )
 WITHOUT_SLAVE = Duty(
     "sends without a slave",
@@ -210,15 +210,18 @@ def _of_topic(
 
 def _of_its_queues(world: World, broker: NodeInfo, rows: Sequence[Row]) -> Iterator[Refusal]:
     """Of each topic that producers send to, from when the broker had these queues until it said so again, or had
-    others; with a disk that may be full it refuses by another code."""
+    others; with a disk that may be full it refuses by another code. brokerPermission forbids ordered topics alone."""
     full = merged(disk.perhaps for disk in world.full_disks if disk.broker == broker.name)
-    is_illegal = _has_code(ResponseCode.SYSTEM_ERROR, ResponseCode.INVALID_PARAMETER)
+    illegal = ResponseCode.SYSTEM_ERROR, ResponseCode.INVALID_PARAMETER
+    ordered = {act.topic for act in world.acts if act.value.get("order")}
+    is_open = world.run.get("scenario") == "up"  # anybody may have made a topic an ordered one
     for topic in sorted({world.topic_of(node.name) for node in world.of_kind("producer")}):
         of = [(row.time_ms, row_of(row.decoded)) for row in rows if row.topic == topic]
+        wrong = illegal if is_open or topic in ordered else (*illegal, ResponseCode.NO_PERMISSION)
         for (at_ms, has), (until_ms, _) in pairwise([*of, (world.end_ms, None)]):
             queues = max(has[:2]) if has is not None else 0
             for stretch in without(at_ms, until_ms, full) if queues else ():
-                yield Refusal(broker, topic, TO_ITS_QUEUES, stretch, is_illegal, 0, queues)
+                yield Refusal(broker, topic, TO_ITS_QUEUES, stretch, _has_code(*wrong), 0, queues)
 
 
 def _asked(part: Part, world: World, refusal: Refusal) -> pa.Table:

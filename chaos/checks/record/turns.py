@@ -82,6 +82,11 @@ def turns(
         ring = routes.ring(segment.node, segment.incarnation, segment.topic, segment.start_ms)
         if ring and not failed:
             yield _turn(segment, counts, ring, until_ms)
+        elif ring and segment.node in ours and avoids(world, segment.node):
+            began_ms = segment.start_ms - world.timers_of(segment.node).T_ms  # with which route a send goes on to try
+            yield _on_route(
+                segment, counts, ring, until_ms, {*routes.written(segment, began_ms), *routes.written(segment)}
+            )
 
 
 def _of_keys(shares: BrokerShares, world: World, routes: Routes, all_edges: Sequence[float]) -> Iterator[Finding]:
@@ -139,6 +144,23 @@ def _turn(segment: Segment, counts: Mapping[Queue, int], ring: tuple[Queue, ...]
     )
 
 
+def _on_route(
+    segment: Segment, counts: Mapping[Queue, int], ring: Sequence[Queue], until_ms: float, written: Collection[Queue]
+) -> Finding:
+    """Of a producer that avoids brokers: whether it sent only to queues that its route, or the one before, lets it
+    write to. Where all are isolated, 4.9 picks one of them, also without a master (`getQueueIdByBroker`)."""
+    strange = sorted(queue for queue in counts if queue not in written)
+    return finding(
+        (segment.node, (strange or ring)[0][0], segment.topic),
+        "out of its route" if strange else "on its route",
+        (segment.start_ms, until_ms),
+        Rule("MQFaultStrategy: selects a queue that the route lets it write to"),
+        out=(segment.start_ms, until_ms) if strange else None,
+        examined=1,
+        wrong=int(bool(strange)),
+    )
+
+
 def out_of_turn(
     steps: Mapping[Step, Stepped], routes: Routes, world: World, told: Collection[tuple[str, str]]
 ) -> Iterator[Finding]:
@@ -180,6 +202,12 @@ class Routes:
         """The queues that a producer goes round: the writable ones of brokers with a master; () for no route."""
         return _ring(self.at(node, incarnation, topic, at_ms))
 
+    def written(self, segment: Segment, at_ms: float | None = None) -> tuple[Queue, ...]:
+        """The queues that the route of then lets it write to, also of brokers without a master; as the segment began if
+        no time is given."""
+        at_ms = segment.start_ms if at_ms is None else at_ms
+        return _ring(self.at(segment.node, segment.incarnation, segment.topic, at_ms), only_masters=False)
+
     def masters(self, node: str, incarnation: int, by_ms: float) -> set[str]:
         """The addresses that its routes have named under id 0 by then."""
         rows = (row for (*process, _), of in self._of.items() if process == [node, incarnation] for row in of)
@@ -198,11 +226,11 @@ class Routes:
 client_routes = once(Routes)
 
 
-def _ring(route: Mapping[str, Any]) -> tuple[Queue, ...]:
+def _ring(route: Mapping[str, Any], *, only_masters: bool = True) -> tuple[Queue, ...]:
     masters = {name for name, addresses in (route.get("brokers") or {}).items() if "0" in addresses}
     return tuple(
         (name, queue_id)
         for name, (_, write, perm, *_rest) in sorted((route.get("queues") or {}).items())
-        if name in masters and perm & PERM_WRITE
+        if (name in masters or not only_masters) and perm & PERM_WRITE
         for queue_id in range(write)
     )

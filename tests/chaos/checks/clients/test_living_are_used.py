@@ -192,6 +192,20 @@ def test_an_isolation_of_no_length_excuses_no_turn() -> None:
     assert kinds(verdict(in_turn(builder, 16, from_s=42, ring=RING[:4]))) == ["never used in 16 sends"]
 
 
+@pytest.mark.parametrize(("wiped_s", "found"), [(50, ["out of its route"]), (58.5, [])])
+def test_while_brokers_are_isolated_sends_go_where_the_route_lets_them(wiped_s: float, found: list[str]) -> None:
+    builder = story(latency_fault=True)
+    builder.at(49).learns("producer-0", *BOTH)
+    about = {"duration_ms": 4.0, "value": {"failed": True, "isolation_ms": 1}}
+    for broker in BOTH:
+        builder.at(49.5).event("producer-0", "broker_isolated", f="isolated", broker_name=broker, **about)
+    route = route_of(*BOTH)
+    route["queues"]["broker-a"][2] = 4
+    builder.at(wiped_s).event("producer-0", "route_changed", topic="orders", value=route)
+    kinds_ = kinds(verdict(sent(builder, 60, ("broker-a", 1))))
+    assert [one for one in kinds_ if one == "out of its route"] == found
+
+
 def test_without_the_number_of_keys_nobody_knows_the_queue_of_a_sharding_key() -> None:
     assert verdict(in_turn(story(ordered=True), 24, ring=RING[:4])).verdict is Validity.UNKNOWN
 
