@@ -42,6 +42,8 @@ ROW = "an offset is committed when all messages before it are consumed"
 _MOVED_ROW = "DefaultMQPushConsumerImpl.pullMessage: after code 21 a consumer goes on at nextBeginOffset"
 REPEATED = "set back by a pull"
 KEPT, UNSHARED = "kept after a wrong offset", "no rebalance after a wrong offset"
+_EXACT_MS = 1e-3
+"""How exact the begin of a pull is."""
 _HANDS_OVER = 2
 """The old holder's last commit, and the broker's turn."""
 
@@ -267,8 +269,9 @@ class _Explained(OffsetsKept):
             drop = next((drop for drop in of if drop.time_ms >= told_ms), None)
             wait = pull_delay(world, consumer, "illegal_offset") if world.timers.profile is Profile.V4_9 else None
             due_ms = told_ms + (wait.ms if wait else 0.0)
+            began_ms = told_ms - (pull["duration_ms"] or 0.0) + _EXACT_MS  # it may take the queue again as it is told
             for holding in rules.dues.held.get(place.queue, ()):
-                if holding.node == consumer and holding.start_ms <= told_ms <= holding.end_ms:
+                if holding.node == consumer and holding.start_ms <= began_ms and told_ms <= holding.end_ms:
                     yield from self._kept(place, holding, pull, due_ms)
             if drop is None or drop.time_ms < due_ms:
                 continue

@@ -9,6 +9,7 @@ send_attempt ──────► where any failed, and around polls ───�
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -95,10 +96,13 @@ def _begun(part: Part, world: World) -> Iterator[Begun]:
     for at in groups(codes(pulls, "node", *QUEUE)):
         node, topic, broker, queue_id = (pulls[name][int(at[0])].as_py() for name in ("node", *QUEUE))
         at, queue = at[np.argsort(began[at], kind="stable")], (topic, broker, queue_id)
-        times = began[at]
-        for holding in held.get(queue, ()) if world.is_ours(node) else ():
-            first, end = np.searchsorted(times, [holding.start_ms - _ROUNDING_MS, holding.end_ms])
-            if holding.node != node or first == end:
+        times, before_ms = began[at], -math.inf
+        for holding in (one for one in held.get(queue, ()) if one.node == node and world.is_ours(node)):
+            # A queue that is given up and taken again at one moment had its last pull just before.
+            from_ms = max(holding.start_ms - _ROUNDING_MS, min(before_ms, holding.start_ms))
+            first, end = np.searchsorted(times, [from_ms, holding.end_ms])
+            before_ms = holding.end_ms
+            if first == end:
                 continue
             yield Begun(node, queue, holding.start_ms, float(times[first]), is_next=False)
             before, after = at[first : end - 1], at[first + 1 : end]
