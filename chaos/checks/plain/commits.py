@@ -43,7 +43,7 @@ _MOVED_ROW = "DefaultMQPushConsumerImpl.pullMessage: after code 21 a consumer go
 REPEATED = "set back by a pull"
 KEPT, UNSHARED = "kept after a wrong offset", "no rebalance after a wrong offset"
 _EXACT_MS = 1e-3
-"""How exact the begin of a pull is."""
+"""How exact the begin of a pull, or of a round, is."""
 _HANDS_OVER = 2
 """The old holder's last commit, and the broker's turn."""
 
@@ -152,9 +152,22 @@ class _Explained(OffsetsKept):
             for row in of_place:
                 process = row["node"], row["incarnation"]
                 before = last.get(process)
-                if (row["value"].get("before") or -1) > row["offset"] and not (before and _is_older(row, before)):
+                is_known = before and (_is_older(row, before) or self._is_overtaken(row, before))
+                if (row["value"].get("before") or -1) > row["offset"] and not is_known:
                     yield from self._went_back(place, row, before["time_ms"] if before else None)
                 last[process] = row
+
+    def _is_overtaken(self, row: Row, before: Row) -> bool:
+        """Whether a pull of the same client committed while the client looked the broker up for this commit, which has
+        the offset of before (`RemoteBrokerOffsetStore.updateConsumeOffsetToBroker`)."""
+        client, near_ms = committer(row), self.world.timers.delivery_ms
+        if (row["f"], before["f"], committer(before)) != ("update", "pull", client):
+            return False
+        looked = (one for one in self.control.rows("name_server_call") if one.node == client and one.f == "route")
+        return any(
+            one.began_ms <= before["time_ms"] and 0.0 <= row["time_ms"] - one.time_ms + _EXACT_MS <= near_ms
+            for one in looked
+        )
 
     def _went_back(self, place: Place, row: Row, before_ms: float | None) -> Iterator[Finding]:
         """`before_ms`: when the one before was committed to this process of the broker; None: it was not, or nobody
@@ -295,8 +308,8 @@ class _Explained(OffsetsKept):
         rounds = runs_of(self.control, process, REBALANCE)
         waits = [(due_ms, ended_ms, KEPT)]
         if world.timers.profile is Profile.V5_X and ended_ms < world.ended_ms(*process):
-            under_way = (run.ended_ms for run in rounds if run.began_ms < ended_ms)
-            later = (run.began_ms for run in rounds if run.began_ms >= ended_ms)
+            under_way = (run.ended_ms for run in rounds if run.began_ms < ended_ms - _EXACT_MS)
+            later = (run.began_ms for run in rounds if run.began_ms >= ended_ms - _EXACT_MS)
             until_ms = next(later, min(world.ended_ms(*process), world.end_ms))
             waits.append((max([ended_ms, *under_way]), until_ms, UNSHARED))
         for from_ms, to_ms, kind in waits:

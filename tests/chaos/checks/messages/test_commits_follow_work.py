@@ -139,6 +139,18 @@ def test_what_an_older_channel_of_the_client_brings_late_goes_back_in_no_order(
     assert kinds(verdict(committed(builder, 110.03, 3, 5, client, op_id=channel))) == expected
 
 
+@pytest.mark.parametrize(("looked_s", "expected"), [((109, 110.5), []), ((110.1, 110.5), ["went back"])])
+def test_a_commit_that_waited_for_a_look_up_may_come_behind_the_commit_of_a_pull(
+    looked_s: tuple[float, float], expected: list[str]
+) -> None:
+    began_s, ended_s = looked_s
+    builder = committed(worked(story(), 5), 110, 5, -1)
+    builder.rows[-1]["f"] = "pull"
+    about = {"f": "route", "type": "ok", "duration_ms": 1000 * (ended_s - began_s), "name_server": address_of("ns-0")}
+    builder.at(ended_s).event("consumer-0", "name_server_call", topic="orders", **about)
+    assert kinds(verdict(committed(builder, ended_s + 0.001, 4, 5))) == expected
+
+
 def test_an_offset_may_go_back_between_the_old_holder_and_one_that_read_what_was_stored() -> None:
     def back(to: int, at_s: float) -> Validity:
         builder = committed(worked(story(), 5), 110, 3, -1)
