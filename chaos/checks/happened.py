@@ -238,6 +238,8 @@ _CONSUMER: Mapping[str, str] = {
     "first taken": "began to read a queue of {broker+topic} beyond offset 0, though the group had committed no offset",
     "not received": "did not receive an acknowledged message of {broker+topic} in time{because}",
     "late": "received a message of {broker+topic} late{because}",
+    "tried again too soon": "gave the listener a message of {broker+topic} again less than 5 s after {consumer} could "
+    "not send the message back",
     "sent back after success": "sent back a message of {broker+topic} after {consumer}'s listener had consumed the "
     "message successfully",
     "received twice without a rebalance": "received a message of {broker+topic} twice while {consumer} owned the queue",

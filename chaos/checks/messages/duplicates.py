@@ -13,9 +13,10 @@ Two ways for a message to come twice, each with its bound:
   copies than tries, the place that the acknowledgement names is wrong. If a broker's transport read the send as often
   as it is stored (`send_read_again`), its producer sent it too often.
 
-A consumer of ours sends back only what its listener failed (`workload.failing_share`), once. And a consumer receives
-nothing of a queue that it has given up (`queue_dropped`): ConsumeMessageConcurrentlyService and
-ConsumeMessageOrderlyService look at `ProcessQueue.isDropped` before each message.
+A consumer of ours sends back only what its listener failed (`workload.failing_share`), once. What it could not send
+back the listener gets again after 5 s (`submitConsumeRequestLater`), not sooner. And a consumer receives nothing of a
+queue that it has given up (`queue_dropped`): ConsumeMessageConcurrentlyService and ConsumeMessageOrderlyService look at
+`ProcessQueue.isDropped` before each message.
 
 So in a run without faults and rebalances every duplicate is a violation. With broadcasting every consumer is a group of
 its own. Whether a message came at all is no_acknowledged_loss's question.
@@ -34,6 +35,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
+from ....clients.consumer.consume_service import KEPT
 from ....remoting.message_properties import is_of_share
 from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
 from ...arrow import np, pa, pc
@@ -41,6 +43,7 @@ from ...faults.fault import Loss
 from ...oracle.commits import Redelivery, commit_ms, flush_ms
 from ...oracle.deliveries import falls_due
 from ...oracle.intervals import grouped
+from ...oracle.link import MOMENT_MS
 from ...oracle.recorded import Fault
 from ...oracle.slaves import SYNCHRONIZED_MS, made_masters, slaves_of
 from ...oracle.world import World
@@ -57,6 +60,8 @@ ROW = "at-least-once: messages whose offset was not committed come again"
 TOO_LATE = "received without the queue"
 MISNAMED = "acknowledged a wrong offset"
 SENT_BACK, UNCOUNTED = "sent back after success", "failed again as a first try"
+TOO_SOON, AGAIN_MS = "tried again too soon", 5_000.0
+"""`submitConsumeRequestLater`: how long a consumer waits that could not send a message back."""
 FLUSHED_MS = 10_000.0
 """`MessageStoreConfig.flushDelayOffsetInterval`: how often a broker writes how far its delay levels are."""
 
@@ -91,7 +96,8 @@ def repeats(part: Part, world: World) -> Repeats:
     received, stored = _received(part, world, allowed), _stored(part, world, allowed)
     receipts = part.of("receive")
     messages = pc.count_distinct(receipts["msg_key"]).as_py()
-    return received.plus(stored).plus(_returned(part, world, allowed)).plus(Repeats({"messages": messages}))
+    returned = _returned(part, world, allowed).plus(_tried_again(part, world, allowed))
+    return received.plus(stored).plus(returned).plus(Repeats({"messages": messages}))
 
 
 REPEATS = Reading(
@@ -226,6 +232,22 @@ def _returned(part: Part, world: World, allowed: Tolerance) -> Repeats:
             findings.append(_finding(SENT_BACK, row, row["time_ms"], world, allowed, client=row["node"]))
         elif is_again:
             findings.append(_finding(UNCOUNTED, row, row["time_ms"], world, allowed))
+    return Repeats({"wrong": len(findings)}, foremost(findings))
+
+
+def _tried_again(part: Part, world: World, allowed: Tolerance) -> Repeats:
+    """What a consumer of ours kept, because it could not be sent back, and gave its listener again too soon."""
+    ours, same = [node.name for node in world.ours("consumer")], ("node", "incarnation", "op_id", *PLACE)
+    rows = part.of("sent_back")
+    kept = rows_in(rows.filter(pc.and_(is_one_of(rows["node"], ours), is_one_of(rows["f"], (KEPT,)))))
+    came = part.of("receive")
+    came = came.filter(is_one_of(came["msg_key"], sorted({row["msg_key"] for row in kept})))
+    later = grouped((tuple(row[name] for name in same), row) for row in (rows_in(came) if kept else ()))
+    findings = []
+    for row in kept:
+        for one in later[tuple(row[name] for name in same)]:
+            if one["seq"] > row["seq"] and one["time_ms"] - row["time_ms"] < AGAIN_MS - MOMENT_MS:
+                findings.append(_finding(TOO_SOON, one, row["time_ms"], world, allowed, client=row["node"]))
     return Repeats({"wrong": len(findings)}, foremost(findings))
 
 

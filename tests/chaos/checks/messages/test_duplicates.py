@@ -162,6 +162,17 @@ def test_a_consumer_sends_back_what_its_listener_fails_once(
     assert [(one.who or one.what, one.more["kind"]) for one in examples] == ([found] if found else [])
 
 
+@pytest.mark.parametrize(("again_s", "found"), [(55.9, ["tried again too soon"]), (56, [])])
+def test_what_a_consumer_could_not_send_back_its_listener_gets_again_after_5_s(
+    again_s: float, found: list[str]
+) -> None:
+    builder = sent(take(group(workload={"failing_share": 1.0}), 2, "consumer-0"), 50)
+    failed = {"msg_key": "k-0", "offset": 0, "op_id": "take-0", "attempt": 1, "duration_ms": 1000.0, **AT}
+    builder.at(51).event("consumer-0", "sent_back", f="kept", **failed)
+    received(builder, again_s, "consumer-0")
+    assert [one.more["kind"] for one in builder.end(100).judged(judge).examples] == found
+
+
 @pytest.mark.parametrize(("size", "found"), [(1, 1), (2, 0)])
 def test_a_batch_is_sent_back_whole(size: int, found: int) -> None:
     """Random seed 1776054: of half the messages, and not of k-0."""
