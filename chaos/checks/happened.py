@@ -200,6 +200,7 @@ _BROKER: Mapping[str, str] = {
 }
 _CLIENT: Mapping[str, str] = {
     "a client without its master": "had no route with a living master of {broker+topic}",
+    "cuts a borrowed route": "took TBW102's route for topic {topic} with more than 4 queues (defaultTopicQueueNums)",
     "takes the answered route": "did not use at once the route of topic {topic} with which {server} had answered",
     "sticky": "changed (or connected again) to {server}, but the NameServer that {a_client} had chosen had not failed",
     "takes the list": "did not take the new list of NameServers from the address server in time",

@@ -5,7 +5,7 @@
 | no route, or one   | a NameServer's answer with a route                    | that one, at once             |
 | a route            | the same again; code 17 or 1; no answer               | the same                      |
 | none to write to   | an answer to TBW102, which producers ask for in place | may name TBW102's brokers     |
-|                    | of a topic that is not there yet                      |                               |
+|                    | of a topic that is not there yet                      | and 4 queues of each at most  |
 
 Upstream: `MQClientInstance.updateTopicRouteInfoFromNameServer`. No fault is looked at: that it asks each P, and keeps
 its route after code 17, is timers_kept's, that NameServers answer what they hold answers_are_true's, and what it does
@@ -15,7 +15,9 @@ with its routes dead_brokers_avoided's and living_are_used's.
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
+from ....clients.config import DEFAULT_TOPIC_QUEUE_NUMS
 from ....remoting.codes import PERM_WRITE
 from ....remoting.topics import TBW102
 from ...oracle.intervals import grouped, until_next
@@ -24,7 +26,7 @@ from ...oracle.recorded import Life
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Group, Needs, Section, check
-from ..findings import at_no_time, finding, verdict_of
+from ..findings import Done, at_no_time, finding, of_done, verdict_of
 from ..record.control import Control, decoded
 from ..record.known_brokers import words
 from ..record.route_answers import RouteAnswer, route_answers
@@ -54,7 +56,12 @@ def judge(control: Control, world: World) -> Verdict:
     )
 
 
-_TAKES = "takes the answered route"
+_TAKES, _CUTS = "takes the answered route", "cuts a borrowed route"
+_CUT_ROW = "updateTopicRouteInfoFromNameServer: a route of TBW102 gets defaultTopicQueueNums queues at most"
+
+
+def _is_cut(route: Mapping[str, Any]) -> bool:
+    return all(max(row[:2]) <= DEFAULT_TOPIC_QUEUE_NUMS for row in (route.get("queues") or {}).values())
 
 
 class _Judged:
@@ -90,6 +97,19 @@ class _Judged:
                 told[client, answer.topic].append(answer)
         for (client, topic), answers in told.items():
             yield self._took(client, topic, answers, templates[client])
+        for client, brokers in templates.items():
+            if self._world.is_ours(client[0]):
+                own = {str(answer.value) for (who, _), of in told.items() if who == client for answer in of}
+                yield from self._borrowed(client, brokers, own)
+
+    def _borrowed(self, client: Process, template: set[str], own: set[str]) -> Iterator[Finding]:
+        """Each topic whose route is TBW102's: whether the client cut the route to defaultTopicQueueNums queues."""
+        taken = ((topic, one) for (who, topic), of in self.routes.items() if who == client for one in of)
+        foreign = ((topic, one) for topic, one in taken if topic != TBW102 and one.value not in own)
+        borrowed = ((topic, one) for topic, one in foreign if {*brokers_of(one.value)} <= template)
+        for topic, of in grouped(borrowed).items():
+            done = (Done(one.s, _is_cut(decoded(one.value))) for one in of)
+            yield from of_done((client[0], "", topic), _CUTS, _CUT_ROW, done)
 
     def _took(self, client: Process, topic: str, answers: Sequence[RouteAnswer], template: set[str]) -> Finding:
         routes = self.routes.get((client, topic), ())

@@ -290,7 +290,9 @@ class _Explained(OffsetsKept):
                 continue
             next_, by_rebalance = value_of(pull)["next"], given_up(self.control, drop).by_rebalance
             is_reset = rules.was_reset(place.queue, place.group, told_ms, drop.time_ms)
-            if drop.offset != next_ and not by_rebalance and not is_reset:
+            taken = self._taken_again(drop) if self.broadcasting else None  # nobody else commits for it
+            is_elsewhere = drop.offset != next_ or (taken is not None and taken.offset != next_)
+            if is_elsewhere and not by_rebalance and not is_reset:
                 yield finding(
                     (consumer, place.broker_name, place.topic),
                     "went on at another offset",
@@ -300,6 +302,11 @@ class _Explained(OffsetsKept):
                     wrong=1,
                     more={**place.told("moved", next_), "before": drop.offset},
                 )
+
+    def _taken_again(self, drop: ControlRow) -> ControlRow | None:
+        """When this process took the queue next."""
+        rows = (row for row in self.control.rows("queue_taken") if row.process == drop.process)
+        return next((row for row in rows if row.seq > drop.seq and queue_of(row) == queue_of(drop)), None)
 
     def _kept(self, place: Place, holding: Holding, pull: Row, due_ms: float) -> Iterator[Finding]:
         """Of a holding that had to end then: that it lasted, or in 5.x that no rebalance followed at once."""

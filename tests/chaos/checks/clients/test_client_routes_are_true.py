@@ -56,6 +56,17 @@ def test_a_client_that_stood_still_for_half_of_the_time_is_not_judged_by_how_lon
     assert check(told(builder, 62, "broker-b", takes_s=3).end(140)).verdict is Validity.VALID
 
 
+@pytest.mark.parametrize(("queues", "verdict"), [(4, Validity.VALID), (8, Validity.INVALID)])
+def test_a_borrowed_route_has_four_queues_at_most(queues: int, verdict: Validity) -> None:
+    builder, route = cluster(clients=("producer-0",)).at(2), route_of("broker-a")
+    about = {"name_server": address_of("ns-0"), "topic": "TBW102"}
+    builder.event("producer-0", "route_answer", value=route, **about)
+    builder.event("producer-0", "name_server_call", f="route", type="ok", code=0, duration_ms=2.0, **about)
+    route = {**route, "queues": {"broker-a": [queues, queues, 6, 0]}}
+    builder.event("producer-0", "route_changed", topic="fresh", value=route)
+    assert check(builder.end(60)).verdict is verdict
+
+
 def test_a_client_that_nobody_answers_may_keep_its_route() -> None:
     """That it asks is timers_kept's, and that it leaves the broker is dead_brokers_avoided's."""
     assert check(crashed().end(140)).verdict is Validity.VALID

@@ -546,6 +546,16 @@ def test_a_consumer_that_is_told_that_its_offset_is_wrong_goes_on_where_the_brok
     assert kinds(verdict(dropped(told.at(120), offset=offset))) == found
 
 
+@pytest.mark.parametrize(("again", "found"), [(1, []), (5, ["went on at another offset"])])
+def test_a_member_of_a_broadcast_group_takes_the_queue_again_where_code_21_said(again: int, found: list[str]) -> None:
+    told = taken(cluster(clients=CLIENTS, workload={"queues": 4, "broadcasting": True}).at(10))
+    kept = {"f": "persist", "offset": 1, "value": {"group": "nemesrv-consumers", "before": -1}}
+    told.at(105).event("consumer-0", "commit", **kept, **AT).at(110)
+    told.event("consumer-0", "pull", type="ok", offset=5, code=21, value={"max": 1, "min": 0, "next": 1}, **AT)
+    taken(dropped(told.at(120), offset=1).at(121), offset=again, op_id="take-1")
+    assert [one for one in kinds(verdict(told)) if one == "went on at another offset"] == found
+
+
 @pytest.mark.parametrize(
     ("profile", "dropped_s", "round_s", "found"),
     [
