@@ -8,12 +8,12 @@ The routes of a process also go by who it says that it dropped for silence: whet
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from ....remoting.codes import MASTER_ID
 from ...oracle.intervals import grouped
-from ...oracle.name_server import REGISTERED, SCAN, BrokerAtNameServer, Kept, Read, Request, RoutesRead
+from ...oracle.name_server import REGISTERED, SCAN, UNREGISTERED, BrokerAtNameServer, Kept, Read, Request, RoutesRead
 from ...oracle.promises import PromisedAtNameServer
 from ...oracle.recorded import Life
 from ...oracle.world import World
@@ -48,10 +48,20 @@ class Received:
             own = next(node.addresses for node in world.of_kind("broker", "slave") if node.name == broker)
             read = _of_held(sorted((one, at or "") for at in own for one in of.read.get((name, at or ""), ())))
             named = of.unregistered | {(other, at) for other, _, at in of.registered}
-            is_alone = not any(other != name and at in own for other, at in named)
+            is_alone = not any(other != name and at in own for other, at in named) and self._leaves_as_itself(life, own)
         if read is None and not any(self._rows.sent(broker, server.name) for server in servers):
             return PromisedAtNameServer(world, life, broker)
         return BrokerAtNameServer(world, life, broker, self._rows.sent(broker, life.node), read, is_alone=is_alone)
+
+    def _leaves_as_itself(self, life: Life, addresses: Collection[str]) -> bool:
+        """Whether nobody unregistered one of these addresses under another id than it was last registered: that takes
+        its brokerLiveInfo, and leaves the address."""
+        id_: int | None = None
+        for one in (one for one in self.requests(life) if one.address in addresses):
+            if one.f == UNREGISTERED and id_ not in (None, one.id_):
+                return False
+            id_ = one.id_ if one.f == REGISTERED else id_
+        return True
 
     def must_have(self, life: Life, broker: str, from_ms: float, to_ms: float) -> bool:
         """Whether this process must have the broker, and hear of it, all that time."""
