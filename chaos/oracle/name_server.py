@@ -476,7 +476,8 @@ class RoutesRead:
                 self._end(one, one.name, one.address)
                 key = self._key(one.name, one.address, one.said.get("cluster"))
                 self._leaving.append((one.at_ms, one.name, key))
-                self._asked_ids[one.name, key] = one.id_
+                if self._brokers.get(one.name):  # of a name without brokers nobody leaves
+                    self._asked_ids[one.name, key] = one.id_
             case "UNREGISTER_BROKER":
                 self._live.pop(self._key(one.name, one.address), None)
                 self.unregistered.add((one.name, one.address))
