@@ -85,9 +85,7 @@ def commands(page: Path) -> tuple[list[str], list[str]]:
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=lambda page: str(page.relative_to(ROOT))
 )
-def test_there_is_what_every_command_of_a_page_names(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_there_is_what_every_command_names(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`nemesrv` takes its options; the module of `python -m` is there, and knows them."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "docs").symlink_to(DOCS)

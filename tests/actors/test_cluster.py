@@ -323,9 +323,9 @@ def test_shutting_down_ends_every_process_paused_ones_too_and_may_be_repeated(ho
 
 
 @pytest.mark.toxiproxy
-def test_peers_of_a_killed_node_see_the_close_through_the_proxy(
+def test_peers_of_a_killed_node_see_the_close(
     cluster: Cluster, nodes: Nodes, ports: PortHolder, tmp_path: Path
-):
+) -> None:
     with ToxiproxyServer(tmp_path / "toxiproxy.log", ports=ports) as api, LinkFaults(api, nodes.clock, Rows()) as links:
         addresses = cluster.listen([nodes.spec("server"), nodes.spec("client", listens=False)])
         server, link = served(addresses["server"]), Link("client", "server")

@@ -52,9 +52,7 @@ def test_it_is_not_gone_while_a_child_is_there(two: tuple[subprocess.Popen[bytes
     family.close()
 
 
-def test_a_child_that_has_ended_already_is_none(
-    two: tuple[subprocess.Popen[bytes], subprocess.Popen[bytes]],
-) -> None:
+def test_a_child_that_has_ended_is_none(two: tuple[subprocess.Popen[bytes], subprocess.Popen[bytes]]) -> None:
     parent, child = two
     child.kill()
     child.wait()

@@ -59,9 +59,7 @@ def test_the_help_of_check_says_that_spark_judges_what_the_virtual_clock_recorde
     assert "Spark judges all histories if Spark is installed, also the small ones of the virtual clock" in said
 
 
-def test_what_plain_python_cannot_take_spark_judges_on_either_clock(
-    small: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_spark_judges_what_plain_python_cannot_take(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judging, "PLAIN_ROWS_MAX", 1_000)
     assert engine_for(None, virtual=True, where=small) is Engine.SPARK
     with pytest.raises(HarnessError, match=r"rows, and 1,000 are judged without Spark: leave --engine plain out, and"):
@@ -134,8 +132,6 @@ def test_a_random_scenario_is_judged_alike_whole_and_cut_into_parts(seed: int, t
 @pytest.mark.nightly_but("i04-accepts-and-does-not-answer-reported")
 @pytest.mark.parametrize("is_fixed", [False, True], ids=["reported", "fixed"])
 @pytest.mark.parametrize("name", shipped("incidents"))
-def test_an_incident_of_the_museum_is_judged_alike_whole_and_cut_into_parts(
-    name: str, is_fixed: bool, tmp_path: Path
-) -> None:
+def test_an_incident_is_judged_alike_whole_and_in_parts(name: str, is_fixed: bool, tmp_path: Path) -> None:
     file = shipped("incidents")[name]
     whole_and_cut_say_the_same(record_virtual(fixed(file) if is_fixed else load(file), 1, tmp_path / "run").path)

@@ -85,9 +85,7 @@ def test_what_only_a_run_can_tell_is_named() -> None:
     assert expected_world(parse(document, file="x.yaml")).unknown == ("cut of clients <-> chosen at 20 s",)
 
 
-def test_of_very_many_changes_recovery_is_told_of_the_first_and_the_rest_are_counted(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_of_many_changes_the_first_are_told_and_the_rest_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(explain, "MOMENTS_MAX", 2)
     cut = {"do": "cut", "links": ["broker-a <-> ns-0"], "for_s": 5}
     timeline = [{"at_s": at_s, **cut} for at_s in (10, 20, 30)]

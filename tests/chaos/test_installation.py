@@ -73,9 +73,7 @@ def test_a_user_of_the_wheel_is_told_what_pip_is_to_install(wheel: pytest.Monkey
     ],
     ids=["a wheel", "a folder", "an editable folder", "git", "a wheel behind a URL", "an index"],
 )
-def test_an_extra_is_installed_from_where_nemesrv_came(
-    wheel: pytest.MonkeyPatch, written: str | None, command: str
-) -> None:
+def test_an_extra_comes_from_where_nemesrv_came(wheel: pytest.MonkeyPatch, written: str | None, command: str) -> None:
     wheel.setattr(installation, "distribution", lambda _name: Installed(written))
     assert installation.how_to_get(["ray"]) == f"python -m pip install {command}"
 

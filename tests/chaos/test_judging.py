@@ -75,9 +75,7 @@ def test_a_check_that_does_not_exist_is_refused(text: str) -> None:
         named_checks(text, "--checks")
 
 
-def test_a_run_folder_is_judged_by_its_scenario_and_gets_a_report_while_it_is_small(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_folder_is_judged_by_its_scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     generate.write(tmp_path, events=2_000, seed=1)
     scenario = RunFolder(tmp_path).scenario()
     for where in (str(tmp_path), tmp_path.as_uri()):
@@ -121,9 +119,7 @@ def recorded_by_the_future(folder: Path, more: str = "") -> Path:
     return folder
 
 
-def test_who_recorded_a_history_is_told_where_it_is_another_than_who_judges_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_another_recorder_than_the_judge_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     show(keep(find(str(recorded_by_the_future(tmp_path)), None, no_spark), [], Engine.PLAIN))
     assert "recorded by nemesrv 99.0.0, judged by 0.1.0" in " ".join(capsys.readouterr().out.split())
 
@@ -214,9 +210,7 @@ def test_findings_and_examples_have_the_times_of_the_sentences_too(tmp_path: Pat
     assert read_verdicts(folder) == [wrong]
 
 
-def test_the_cost_is_in_verdicts_json_and_the_same_on_the_terminal_and_in_the_report(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_cost_is_the_same_wherever_it_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = run_with_a_lost_broker(tmp_path)
     kept = keep(of_run(folder, folder.scenario()), [VALID], Engine.PLAIN)
     cost = json.loads(folder.verdicts_file.read_text())["cost"]
@@ -275,9 +269,7 @@ def said_of_all(**others: Verdict) -> list[Verdict]:
 VALID = Verdict(name="routes_converge", verdict=Validity.VALID, examined=1)
 
 
-def test_all_checks_judge_what_applies_and_what_has_nothing_to_look_at_is_left_out_by_name(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_has_nothing_to_look_at_is_left_out_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     generate.write(tmp_path, events=2_000, seed=1)
     folder = RunFolder(tmp_path)
     scenario = folder.scenario().model_copy(update={"checks": tuple(CHECKS)})
@@ -331,9 +323,7 @@ def test_a_group_counts_as_naming_each_of_its_checks() -> None:
 
 @pytest.mark.spark
 @pytest.mark.parametrize("engine", Engine)
-def test_the_same_history_gets_the_same_verdict_with_its_scenario_and_as_mere_files(
-    engine: Engine, spark: Any, tmp_path: Path
-) -> None:
+def test_mere_files_get_the_verdict_that_they_get_with_a_scenario(engine: Engine, spark: Any, tmp_path: Path) -> None:
     generate.write(tmp_path, events=3_000, seed=1)
     names = ("routes_converge", "no_acknowledged_loss")
     said: list[str] = []

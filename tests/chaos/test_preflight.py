@@ -213,9 +213,7 @@ def test_too_few_processes_are_told_with_how_many_are_needed_before_any_is_start
     assert MachineNeeds.of_judging(spark=False).tasks < MachineNeeds.of_judging(spark=True).tasks == 100
 
 
-def test_processes_are_limited_by_the_user_and_by_every_control_group_around(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_processes_are_limited_by_user_and_control_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     unlimited = resource.RLIM_INFINITY
     root = write(tmp_path, {"proc/self/cgroup": "0::/box/inner\n", "proc/7/task/7/x": "", "proc/7/task/8/x": ""})
     monkeypatch.setattr(resource, "getrlimit", lambda _: (unlimited, unlimited))
@@ -252,9 +250,7 @@ print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     assert done.stdout == "900\n"
 
 
-def test_a_file_that_is_no_toxiproxy_is_told_before_anything_starts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wrong_toxiproxy_is_told_before_anything_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NEMESRV_TOXIPROXY", "/bin/false")
     with pytest.raises(HarnessError, match="/bin/false is no Toxiproxy server: `false -version` ended with status 1"):
         require(RUN, tmp_path)
@@ -273,9 +269,7 @@ def test_the_command_says_what_there_is(tmp_path: Path) -> None:
 @pytest.mark.nightly_but("256-run smoke")
 @pytest.mark.parametrize("command", ["run smoke", "up", "preflight"])
 @pytest.mark.parametrize("limit", [64, 256])
-def test_too_few_open_files_are_told_in_the_first_second_by_every_command(
-    limit: int, command: str, tmp_path: Path
-) -> None:
+def test_too_few_open_files_are_told_at_once_by_every_command(limit: int, command: str, tmp_path: Path) -> None:
     line = f"ulimit -n {limit}; exec {' '.join(NEMESRV)} {command}"
     done = ran(["bash", "-c", line], cwd=tmp_path, timeout=60)
     assert done.returncode == 4

@@ -232,9 +232,7 @@ def rays_processes(mark: str) -> list[str]:
     return found
 
 
-@pytest.mark.nightly(
-    "chaos/test_end_to_end.py::test_an_interrupted_run_leaves_nothing_running_and_a_history_that_can_be_judged"
-)
+@pytest.mark.nightly("chaos/test_end_to_end.py::test_an_interrupted_run_leaves_a_history_and_nothing_running")
 @pytest.mark.ray
 @pytest.mark.toxiproxy
 @pytest.mark.parametrize("moment", ["while Ray starts", "while both tests run"])
@@ -304,9 +302,7 @@ def test_a_test_that_fails_by_itself_leaves_verdict_and_report(failed: tuple[Pat
         ),
     ],
 )
-def test_a_wrong_step_is_its_own_line_and_a_sentence(
-    failed: tuple[Path, str], name: str, line: str, sentence: str
-) -> None:
+def test_a_wrong_step_is_its_line_and_a_sentence(failed: tuple[Path, str], name: str, line: str, sentence: str) -> None:
     shown = of_test(failed[1], name)
     assert f">       {line}\n" in shown
     assert f"ScenarioError: {sentence}" in shown

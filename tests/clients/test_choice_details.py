@@ -124,9 +124,7 @@ async def test_the_tries_of_a_call_say_whether_it_was_answered_or_sent_at_all(pr
 
 
 @pytest.mark.parametrize(("profile", "timeout_s", "stays"), [(V5, 0.4, True), (V5, 0.3, False), (V4, 0.4, False)])
-async def test_5_x_blames_no_server_for_an_answer_that_had_a_quarter_of_the_time_left_to_come(
-    profile: Profile, timeout_s: float, stays: bool
-) -> None:
+async def test_5_x_blames_no_server_for_an_answer_under_way(profile: Profile, timeout_s: float, stays: bool) -> None:
     async with Bench(profile) as b:
         b.servers[0].silent = True
         connects_take(b, timeout_s - 0.09)

@@ -69,9 +69,7 @@ def test_the_clean_twin_is_decided_by_every_rule_and_breaks_none(clean: dict[Pro
 
 
 @pytest.mark.parametrize("defect", DEFECTS.values(), ids=DEFECTS)
-def test_exactly_its_rule_calls_the_sabotaged_client_invalid(
-    clean: dict[Profile, Pass], defect: Defect, tmp_path: Path
-) -> None:
+def test_exactly_its_rule_finds_a_sabotaged_client(clean: dict[Profile, Pass], defect: Defect, tmp_path: Path) -> None:
     watched = dict(clean[defect.profile])
     for name in defect.situations:
         watched[name] = [

@@ -178,9 +178,7 @@ PYTHON_CHAIN = [
         (["terrors and mirrors", *"abcdefg"], "b | c | d"),
     ],
 )
-def test_the_line_that_says_why_a_program_ends_is_told_before_its_last_lines(
-    tmp_path: Path, output: list[str], told: str
-) -> None:
+def test_the_line_that_says_why_is_told_before_the_last_lines(tmp_path: Path, output: list[str], told: str) -> None:
     world = World(tmp_path, "import sys; print('\\n'.join(sys.argv[1:])); sys.exit(2)", *output)
     assert to_its_end(world) == "exit 2"
     assert told_of(world.subject.last_lines).startswith(f"; its last output: {told}")
@@ -193,9 +191,7 @@ def test_of_lines_that_are_no_text_only_that_is_told(tmp_path: Path) -> None:
     assert told_of(world.subject.last_lines) == "; its last output: (bytes that are no text) | Größe: 3 ·[1mMB·[0m"
 
 
-def test_of_endless_lines_and_endless_output_no_more_is_kept_than_has_its_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_endless_output_only_so_much_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subject_module, "LOG_MAX", 100_000)
     world = World(tmp_path, "import sys; sys.stdout.write('x' * 1_000_000 + '\\n'); sys.stdout.write('y\\n' * 200_000)")
     assert to_its_end(world) == "exit 0"

@@ -140,9 +140,7 @@ def test_a_situation_in_which_this_machine_was_late_is_repeated_and_the_less_lat
 
 
 @pytest.mark.parametrize(("connections", "is_longer"), [(1, False), (2, True)])
-def test_a_start_lasts_until_each_client_of_a_program_is_known(
-    tmp_path: Path, connections: int, *, is_longer: bool
-) -> None:
+def test_a_start_lasts_until_each_client_is_known(tmp_path: Path, connections: int, *, is_longer: bool) -> None:
     text = (
         f"import runpy, socket, sys; sys.argv = ['tiny', *sys.argv[1:]]\n"
         f"host, port = sys.argv[1].split(';')[0].split(':')\n"
@@ -208,9 +206,7 @@ def test_what_a_step_does_is_seen_by_each_process_and_two_of_a_stand_are_told_ap
     assert "in `refused` the program ended by itself (exit 1); its last output:" in trial.notes[0]
 
 
-def test_a_step_that_waits_for_a_poll_comes_half_a_second_after_the_next_look_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_step_after_a_poll_comes_half_a_second_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     step = SituationStep(at_s=0.1, target=Target.CHOSEN, behaviour=SILENT, after_poll=True)
     monkeypatch.setitem(SHORT, "silent", Situation(name="silent", says="", for_s=5.0, steps=(step,)))
     (watched,) = conducted(tmp_path, *CLIENT, "2", situations=("silent",)).watched
@@ -288,9 +284,7 @@ def test_a_client_of_another_protocol_is_told_so(tmp_path: Path, begin: bytes, w
     assert re.search(f"{why}.*; its last output: waiting for an answer$", trial.hindered), trial.hindered
 
 
-def test_a_program_that_hangs_at_its_end_is_measured_all_the_same_and_that_is_said_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_program_that_hangs_at_its_end_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = (
         "import os, signal, sys; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('no SIGTERM', flush=True); "
         "os.dup2(os.open('/dev/null', os.O_WRONLY), 1); os.execv(sys.executable, sys.argv[1:])"

@@ -110,9 +110,7 @@ def test_the_client_gate_judges_a_client_by_its_promise(tmp_path: Path) -> None:
     )
 
 
-def test_a_step_that_fails_ends_the_leg_but_for_what_runs_always(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_step_ends_the_leg_but_for_what_runs_always(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workflows.venv, "create", lambda folder, with_pip: None)  # no step needs that Python
     steps = (
         workflows.Step("first", 'echo "$NEMESRV" && false'),
@@ -128,7 +126,7 @@ def test_a_step_that_fails_ends_the_leg_but_for_what_runs_always(
     ]
 
 
-@pytest.mark.nightly("test_a_step_that_fails_ends_the_leg_but_for_what_runs_always")
+@pytest.mark.nightly("test_a_failed_step_ends_the_leg_but_for_what_runs_always")
 @pytest.mark.ray
 @pytest.mark.toxiproxy
 @pytest.mark.timeout(1800)

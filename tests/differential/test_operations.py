@@ -21,9 +21,7 @@ EXAMPLES_MAX = 250
 """Examples of one seed; after them the next one follows, so that hypothesis keeps nothing for long."""
 
 
-def test_random_operations_have_the_same_answers_and_leave_the_same_state(
-    pair: Pair, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_random_operations_have_the_same_answers_and_state(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:
     machine = machine_for(pair)
     began, number = time.monotonic(), SEED
     while machine.operations_done < OPERATIONS:

@@ -41,9 +41,7 @@ def test_a_clean_history_of_200000_events_is_valid_to_every_check_by_spark(spark
 
 
 @pytest.mark.spark
-def test_a_history_planned_as_a_large_one_gets_the_same_verdicts(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_planned_history_gets_the_same_verdicts(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from nemesrv.chaos.checks.spark import settings
     from nemesrv.chaos.checks.spark.judge import check_run
 

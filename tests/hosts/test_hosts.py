@@ -202,9 +202,9 @@ def test_of_a_driver_that_is_killed_nothing_is_left_on_any_host(clean: Bench, lo
 
 
 @pytest.mark.nightly("test_a_partition_between_hosts_is_judged_as_one_within_one")
-def test_a_raylet_that_is_killed_ends_the_run_with_the_name_of_its_host(
+def test_a_killed_raylet_ends_the_run_with_its_host(
     bench: Bench, tmp_path: Path, long_run: Callable[[str], Running]
-):
+) -> None:
     run = long_run("lost")
     bench.kill_raylet("b")
     assert run.ended(60) == 4

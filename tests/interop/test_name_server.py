@@ -41,9 +41,7 @@ def test_the_topics_of_a_java_broker_are_listed_as_by_apache(apache: Apache, mqa
     assert [topic] in ours
 
 
-def test_the_route_that_mqadmin_prints_is_the_one_that_apache_gives(
-    apache: Apache, mqadmin: MQAdmin, topic: str
-) -> None:
+def test_the_route_that_mqadmin_prints_is_apaches(apache: Apache, mqadmin: MQAdmin, topic: str) -> None:
     for name in (topic, "TBW102", "DefaultCluster"):
         ours, theirs = (mqadmin.ok("topicRoute", "-n", address, "-t", name) for address in _both(apache))
         assert ours == theirs

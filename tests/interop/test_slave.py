@@ -16,9 +16,7 @@ pytestmark = pytest.mark.java
 
 @pytest.mark.nightly_but("5.x")
 @pytest.mark.parametrize("profile", ["4.9", "5.x"])
-def test_a_consumer_that_starts_after_the_masters_death_reads_everything_from_the_slave(
-    tmp_path: Path, profile: str
-) -> None:
+def test_a_late_consumer_reads_everything_from_the_slave(tmp_path: Path, profile: str) -> None:
     need(CLIENTS[profile])
     with ExitStack() as stack:
         name_server, address = programs.name_server("ns", tmp_path / "ns", profile=profile)

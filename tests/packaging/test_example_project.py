@@ -56,12 +56,8 @@ def test_whose_marker_is_wrong(nemesrv_cluster):
 """
 
 
-@pytest.mark.nightly(
-    "packaging/test_wheel.py::test_the_wheel_and_a_host_project_with_its_own_clients_package_do_not_disturb_each_other"
-)
-def test_the_example_passes_on_both_clocks_and_a_test_that_must_fail_says_how_to_replay_it(
-    python: Path, project: Path
-) -> None:
+@pytest.mark.nightly("packaging/test_wheel.py::test_the_wheel_and_a_hosts_own_clients_package_do_not_meet")
+def test_the_example_passes_and_its_failing_test_says_how_to_replay_it(python: Path, project: Path) -> None:
     (project / "tests" / "test_wrong.py").write_text(FAILING)
     done = example(python, project, "--nemesrv-summary", "summary.md")
     assert done.returncode == 1, done.stdout + done.stderr

@@ -98,9 +98,7 @@ SENTENCES = {  # each ends in the extra that pip is to install
 
 @pytest.mark.nightly_but("run smoke", "compare . .")
 @pytest.mark.parametrize("command", SENTENCES)
-def test_a_command_without_its_extra_says_the_sentence_and_the_line_for_pip(
-    python: Path, wheel: Path, command: str
-) -> None:
+def test_a_command_without_its_extra_says_the_line_for_pip(python: Path, wheel: Path, command: str) -> None:
     done = nemesrv(python, *command.split())
     sentence, _, extra = SENTENCES[command].rpartition(" ")
     assert (done.returncode, done.stdout, done.stderr) == (4, "", f"nemesrv: {sentence} {pip(wheel, extra)}\n")

@@ -20,9 +20,7 @@ def test_the_wheel_puts_only_nemesrv_into_site_packages_and_carries_its_data(whe
         assert expected in names
 
 
-def test_the_wheel_and_a_host_project_with_its_own_clients_package_do_not_disturb_each_other(
-    wheel: Path, tmp_path: Path
-) -> None:
+def test_the_wheel_and_a_hosts_own_clients_package_do_not_meet(wheel: Path, tmp_path: Path) -> None:
     host = tmp_path / "host"
     python = environment_with(wheel, tmp_path)
     site = python.parents[1]

@@ -116,9 +116,7 @@ async def test_a_client_without_a_handler_says_that_it_supports_nothing(world: W
 # -- limits
 
 
-async def test_no_more_is_read_from_a_peer_while_too_many_of_its_requests_are_served(
-    monkeypatch: pytest.MonkeyPatch, world: World
-) -> None:
+async def test_a_peer_with_too_many_requests_is_read_no_more(monkeypatch: pytest.MonkeyPatch, world: World) -> None:
     monkeypatch.setattr(connection_module, "MAX_SERVED", 10)
     bare = await world.socket()
     server_side: Any = world.network.transports[1]

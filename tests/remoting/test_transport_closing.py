@@ -71,9 +71,7 @@ async def test_nothing_can_be_sent_on_a_closed_channel(world: World) -> None:
     assert len(world.closed) == 1
 
 
-async def test_an_answer_that_comes_after_its_channel_closed_goes_nowhere(
-    caplog: pytest.LogCaptureFixture, world: World
-) -> None:
+async def test_an_answer_after_its_channel_closed_goes_nowhere(caplog: pytest.LogCaptureFixture, world: World) -> None:
     bare = await world.socket()
     bare.transport.write(frame(s=1))
     await settle(world)
@@ -88,9 +86,7 @@ async def test_an_answer_that_comes_after_its_channel_closed_goes_nowhere(
     [(120, "closed", "idle by self"), (121, "idle", "closed by peer")],
     ids=["client", "server"],
 )
-async def test_a_channel_silent_for_120_s_is_closed_as_idle_by_the_end_that_finds_it_so_first(
-    idle_s: float, server_says: str, client_says: str
-) -> None:
+async def test_a_channel_silent_for_120_s_is_closed_as_idle(idle_s: float, server_says: str, client_says: str) -> None:
     async with World(idle_s=120.5) as world:
         client = world.client(idle_s=idle_s)
         await client.invoke(ADDRESS, request())

@@ -59,9 +59,7 @@ async def test_a_malformed_answer_closes_the_client_s_channel(world: World) -> N
     assert world.clock.monotonic_s() < 1
 
 
-async def test_an_answer_to_a_question_nobody_asked_is_dropped_and_the_channel_stays(
-    caplog: pytest.LogCaptureFixture, world: World
-) -> None:
+async def test_an_answer_that_nobody_asked_for_is_dropped(caplog: pytest.LogCaptureFixture, world: World) -> None:
     bare = await world.socket()
     bare.transport.write(encode_frame(RemotingCommand.response()) + frame(9))
     await settle(world)

@@ -23,9 +23,7 @@ A, B = "KEYS\x01k-0\x02UNIQ_KEY\x01A\x02", "UNIQ_KEY\x01B\x02"
         ([(V2, 1, ""), (V2, 1, "")], []),
     ],
 )
-def test_a_send_that_its_channel_had_just_brought_is_recorded(
-    sends: list[tuple[RequestCode, int, str]], found: list[str]
-) -> None:
+def test_a_send_just_brought_is_recorded(sends: list[tuple[RequestCode, int, str]], found: list[str]) -> None:
     told = list[object]()
     witness = BrokerWitness(lambda event, **fields: told.append(fields["msg_key"]))
     for code, channel, text in sends:

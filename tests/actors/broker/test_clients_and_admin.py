@@ -135,9 +135,7 @@ async def test_a_group_without_offset_starts_at_zero_of_a_young_queue_unless_it_
     assert committed.ext_fields == {"offset": "9"}
 
 
-async def test_which_groups_a_client_leaves_is_recorded_as_its_channel_was_in_them_whomever_the_broker_tells(
-    world: World,
-) -> None:
+async def test_groups_that_a_client_leaves_are_recorded(world: World) -> None:
     broker = await world.broker()
     right = broker.services.clients.unregister
 
@@ -151,9 +149,7 @@ async def test_which_groups_a_client_leaves_is_recorded_as_its_channel_was_in_th
     assert [(row["f"], row["value"]["groups"]) for row in world.recorded("client_gone")] == [("unregistered", ["g"])]
 
 
-async def test_each_change_of_a_committed_offset_is_recorded_with_the_offset_before_and_whose_it_was(
-    up: World,
-) -> None:
+async def test_a_change_of_a_committed_offset_is_recorded_with_the_offset_before(up: World) -> None:
     await up.send()
     for offset in (9, 9, 4):
         await up.ask(RequestCode.UPDATE_CONSUMER_OFFSET, {**QUEUE, "commitOffset": offset})

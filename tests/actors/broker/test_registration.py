@@ -238,9 +238,7 @@ async def test_the_version_survives_a_restart_and_so_do_the_topics(world: World)
     assert "kept" in server.requests[-1][3]
 
 
-async def test_topics_that_a_broker_begins_with_are_its_next_process_s_though_it_is_killed_at_once(
-    tmp_path: Path,
-) -> None:
+async def test_topics_of_a_brokers_start_are_its_next_process_s_though_it_is_killed_at_once(tmp_path: Path) -> None:
     def topic_files() -> list[Path]:
         return [*tmp_path.rglob("topics.json")]
 

@@ -103,9 +103,7 @@ async def test_what_cannot_be_stored_is_refused_with_its_code(world: World, prof
     assert broker.store.max_physical_offset == 0
 
 
-async def test_a_topic_without_write_permission_takes_what_is_sent_all_the_same_for_routes_alone_say_so(
-    up: World,
-) -> None:
+async def test_a_topic_without_write_permission_takes_what_is_sent(up: World) -> None:
     """`AbstractSendMessageProcessor.msgCheck` does not look at the topic's permission."""
     await up.create_topic("read-only", perm=4)
     assert (await up.send(topic="read-only")).code == ResponseCode.SUCCESS
@@ -295,9 +293,7 @@ async def test_a_request_that_cannot_be_read_is_refused_by_field_and_the_channel
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-async def test_without_long_polling_no_message_wakes_a_held_pull_before_the_next_check(
-    world: World, profile: Profile
-) -> None:
+async def test_without_long_polling_a_held_pull_waits_for_the_next_check(world: World, profile: Profile) -> None:
     await world.broker(profile=profile, long_polling_enable=False, short_polling_time_mills=2000)
     await world.create_topic()
     held = asyncio.create_task(world.pull(wait_ms=15_000))

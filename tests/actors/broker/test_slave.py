@@ -176,9 +176,7 @@ async def test_delayed_messages_wait_at_the_slave_until_it_is_told_that_they_wer
 
 
 @pytest.mark.parametrize(("profile", "wakes"), [(Profile.V4_9, False), (Profile.V5_X, True)])
-async def test_a_held_pull_is_woken_by_what_is_copied_in_5x_and_by_the_5_s_check_in_4_9(
-    world: World, profile: Profile, wakes: bool
-) -> None:
+async def test_copies_wake_a_held_pull_in_5x_and_the_check_in_4_9(world: World, profile: Profile, wakes: bool) -> None:
     await pair(world, profile=profile)
     await world.send(b"first")
     await world.clock.sleep(11)

@@ -29,9 +29,7 @@ def test_names_without_end_are_refused(profile: Profile) -> None:
     assert not table.cluster_addr_table
 
 
-def test_tables_without_end_are_refused_and_what_is_there_stays(
-    profile: Profile, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_full_tables_refuse_more_and_keep_what_they_have(profile: Profile, monkeypatch: pytest.MonkeyPatch) -> None:
     table = table_with(profile, registration())
 
     def refused(limit: str, most: int, **how: Any) -> str:

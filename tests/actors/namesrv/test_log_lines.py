@@ -60,9 +60,7 @@ async def test_a_registration(world: World, profile: Profile, said: Said) -> Non
         assert said() == []
 
 
-async def test_topics_that_came_and_changed_in_turn_are_told_in_their_order(
-    world: World, profile: Profile, said: Said
-) -> None:
+async def test_topics_that_came_and_changed_are_told_in_order(world: World, profile: Profile, said: Said) -> None:
     held = [topic("A"), topic("B"), topic("C", queues=8), topic("D"), topic("E", queues=8)]
     await world.call.register(topics=held)
     said()

@@ -14,9 +14,7 @@ from tests.actors.namesrv.helpers import IDENTITY, LISTEN, V4, V5, World, body, 
 
 
 @pytest.mark.parametrize("kind", list(SerializeType))
-async def test_a_route_is_answered_in_the_requests_own_header_type(
-    world: World, profile: Profile, kind: SerializeType
-) -> None:
+async def test_a_route_comes_in_the_requests_header_type(world: World, profile: Profile, kind: SerializeType) -> None:
     registered = await world.call.register()
     assert (registered.code, registered.ext_fields, registered.body) == (0, {}, b"")
     for _ in range(3):  # the second and third come from the cache
@@ -66,9 +64,7 @@ async def test_a_topic_without_a_route_is_code_17_with_the_profiles_help(world: 
 @pytest.mark.parametrize(
     ("profile", "brokers", "quoted"), [(V5, ["broker-a"], False), (V4, ["broker-a", "broker-b"], True)]
 )
-async def test_a_zone_gets_its_own_brokers_in_the_default_dialect_in_5_x_only(
-    profile: Profile, brokers: list[str], quoted: bool
-) -> None:
+async def test_in_5_x_a_zone_gets_its_own_brokers(profile: Profile, brokers: list[str], quoted: bool) -> None:
     async with World(profile) as world:
         await world.call.register(header={"__ZONE_NAME": "z1"})
         await world.call.register("broker-b", addr="10.0.0.2:10911", header={"__ZONE_NAME": "z2"})
@@ -260,9 +256,7 @@ async def test_a_missing_required_field_is_refused_by_name_and_changes_nothing()
 
 
 @pytest.mark.parametrize("version_", [409, 477])
-async def test_a_compressed_registration_is_read_whatever_its_header_says(
-    world: World, profile: Profile, version_: int
-) -> None:
+async def test_a_compressed_registration_is_read(world: World, profile: Profile, version_: int) -> None:
     header = {"compressed": "false"} if version_ == 477 else None
     response = await world.call.register(compressed=True, header=header, version=version_)
     assert (response.code, response.remark) == (0, None)

@@ -40,9 +40,7 @@ def test_a_port_in_use_is_one_line_and_4(tmp_path: Path, capsys: pytest.CaptureF
     assert err.count("\n") == 1
 
 
-def test_a_missing_file_a_bad_setting_and_a_bad_kv_file_are_one_line_and_2(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_wrong_files_and_settings_are_one_line_and_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert standalone.run(str(tmp_path / "none.conf"), None) == 2
     assert "none.conf: cannot be read: No such file or directory" in capsys.readouterr().err
     assert standalone.run(None, 70000) == 2

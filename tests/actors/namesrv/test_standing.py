@@ -55,9 +55,7 @@ def topics_named(*names: str, perm: int = 6) -> dict[str, TopicConfig]:
     return {name: TopicConfig(topic_name=name, perm=perm) for name in names}
 
 
-def test_only_what_is_new_is_read_until_somebody_else_changes_a_row(
-    profile: Profile, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_what_is_new_is_read_until_a_row_changes(profile: Profile, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(register_rows, "PIECE", 300)
     table, topics = RouteTable(profile), topics_named(*(f"t{number:03}" for number in range(100)))
     counts = [taken(table, topics, DataVersion(counter=counter), leave_out=True) for counter in (1, 1, 2)]

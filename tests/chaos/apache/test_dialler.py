@@ -88,9 +88,7 @@ async def test_a_server_is_dialled_where_the_nodes_links_say_at_that_moment(stan
 
 
 @on_stand
-async def test_the_java_process_is_told_its_own_fronts_and_the_history_what_everybody_is_told(
-    stand: Stand, at: Address
-) -> None:
+async def test_the_java_process_is_told_its_fronts_and_the_history_the_list(stand: Stand, at: Address) -> None:
     stand.network.set_links({NS: at})
     client = await stand.dial("ns-0")
     server = await stand.server()

@@ -50,9 +50,7 @@ def test_a_folder_is_asked_for_its_version(tmp_path: Path) -> None:
     assert found.profile is Profile.V4_9
 
 
-def test_a_folder_is_named_whole_for_processes_with_another_working_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_is_named_by_its_whole_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert str(distribution("apache:mq")) == f"apache:{tmp_path / 'mq'}"
 

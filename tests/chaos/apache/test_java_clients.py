@@ -141,9 +141,7 @@ def test_an_ordered_workload_of_javas_clients_is_judged_at_the_receipts_too(tmp_
 
 @pytest.mark.nightly("test_javas_clients_at_right_servers_are_judged_and_nothing_is_wrong")
 @pytest.mark.parametrize(("implementation", "waits"), [("apache-4.9.8", True), ("apache-5.3.3", False)])
-def test_a_call_under_way_as_its_server_closes_waits_for_its_time_out_in_4_9_alone(
-    implementation: str, waits: bool, tmp_path: Path
-) -> None:
+def test_a_call_waits_out_a_closing_server_in_4_9_only(implementation: str, waits: bool, tmp_path: Path) -> None:
     """What recovery_time allows such a client (oracle/recovery.py: waits_out_a_close)."""
 
     async def a_close(run: InOneProcess) -> None:

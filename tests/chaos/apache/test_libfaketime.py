@@ -72,9 +72,7 @@ def test_a_programs_clocks_are_the_runs_whenever_it_starts() -> None:
         assert before - 5 <= monotonic <= after + 5
 
 
-def test_what_a_node_has_left_that_is_no_more_is_swept_and_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_what_a_gone_node_left_is_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(libfaketime, "SHARED", tmp_path)
     ended = subprocess.Popen(["true"])
     ended.wait()
@@ -116,9 +114,7 @@ def test_where_the_clock_is_as_it_should_be_nothing_is_wrong() -> None:
 
 
 @needed
-def test_a_library_under_which_the_clock_does_not_go_as_the_runs_is_told(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_library_that_keeps_another_time_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     other = tmp_path / "other.so"
     other.write_bytes(b"no library")
     monkeypatch.setenv(libfaketime.VARIABLE, str(other))

@@ -200,9 +200,7 @@ def test_an_answer_that_nothing_explains_and_no_poll_has_is_no_change_of_the_tab
         (By.SERVER, How.FIN, [f"The broker channel expired, {A} 120000ms"], "expired"),
     ],
 )
-def test_a_broker_is_dropped_when_its_connection_ends_for_the_reason_that_the_log_has(
-    seen: Seen, by: By, how: How, lines: list[str], reason: str
-) -> None:
+def test_a_broker_is_dropped_for_the_logs_reason(seen: Seen, by: By, how: How, lines: list[str], reason: str) -> None:
     seen.registered(1000, 1, "broker-a", A)
     seen.closed(5000, 1, by, how)
     for line in (*lines, f"remove brokerAddr[0, {A}] from brokerAddrTable, because channel destroyed"):

@@ -50,9 +50,7 @@ def judged(builder: HistoryBuilder) -> Verdict:
         (100.065, 10.0, Validity.INVALID),
     ],
 )
-def test_the_bound_is_part_of_the_tolerance_and_what_is_beyond_is_found(
-    drops_at_s: float, bound_ms: float, validity: Validity
-) -> None:
+def test_the_bound_is_part_of_the_tolerance(drops_at_s: float, bound_ms: float, validity: Validity) -> None:
     verdict = judged(on_hosts(crash(drops_at_s), bound_ms=bound_ms))
     assert verdict.verdict is validity, verdict.why
     assert verdict.allowed["tolerance_ms"] == pytest.approx(51 + bound_ms, abs=0.5)

@@ -49,9 +49,7 @@ def test_an_act_that_a_node_did_wrongly_comes_before_the_table_that_is_wrong_fro
         ("ns-0", "broker-a", 2.0, False),
     ],
 )
-def test_a_drop_comes_before_the_table_that_lacks_the_same_broker_from_then_on(
-    who: str, what: str, from_s: float, leads: bool
-) -> None:
+def test_a_drop_comes_before_the_table_that_lacks_the_broker(who: str, what: str, from_s: float, leads: bool) -> None:
     drop = example(who, what, from_s=from_s, to_s=3, kind="dropped too soon", reason="expired")
     drop = replace(drop, measured_ms=61_000.0, earliest_ms=120_000.0, over_ms=59_000.0)
     wrong = [
@@ -136,9 +134,7 @@ def test_what_a_client_saw_and_its_broker_did_accuses_the_broker() -> None:
     assert found.node == "broker-a"
 
 
-def test_of_a_queue_that_its_group_does_not_read_who_holds_it_is_guilty_and_where_nobody_does_another_check_knows() -> (
-    None
-):
+def test_who_holds_an_unread_queue_is_guilty_else_another_check_knows() -> None:
     def guilty(holder: str) -> str:
         unread = Example(who="nemesrv-consumers", what="broker-a", more={"kind": "read by nobody", "holder": holder})
         shared = verdict("queue_ownership", Validity.INVALID, "consumer-1")

@@ -66,9 +66,7 @@ def test_a_topic_is_created_listed_routed_and_deleted(servers: Servers, admin: A
     failed(admin("topicRoute", "-n", servers.n, "-t", "orders"), 2, "TOPIC_NOT_EXIST", "orders")
 
 
-def test_write_permission_is_taken_and_given_back_at_every_name_server(
-    servers: Servers, admin: Admin, topic: str
-) -> None:
+def test_write_permission_is_taken_and_given_back_everywhere(servers: Servers, admin: Admin, topic: str) -> None:
     def perms() -> list[set[tuple[str, int]]]:
         found = routes(servers, topic, brokers=2)
         return [{(row.broker_name, row.perm) for row in route.queue_datas} for route in found]
@@ -152,9 +150,7 @@ def test_offsets_of_a_topic_and_of_a_group_are_shown_queue_by_queue(servers: Ser
     assert float(admin("clusterList", "-n", servers.n).row("chaos", "broker-a")[8]) < 1
 
 
-def test_a_name_server_that_is_gone_is_named_and_the_others_are_done(
-    servers: Servers, admin: Admin, nobody: Address
-) -> None:
+def test_a_gone_name_server_is_named_and_the_others_are_done(servers: Servers, admin: Admin, nobody: Address) -> None:
     first, last = servers.name_servers.values()
     n = f"{first};{nobody};{last}"
     for args in (
@@ -173,9 +169,7 @@ def test_a_name_server_that_is_gone_is_named_and_the_others_are_done(
     assert done.out.count("============\n") == 2
 
 
-def test_reading_goes_on_to_the_first_name_server_that_can_be_reached(
-    servers: Servers, admin: Admin, nobody: Address
-) -> None:
+def test_reading_goes_on_to_the_first_that_can_be_reached(servers: Servers, admin: Admin, nobody: Address) -> None:
     done = admin("clusterList", "-n", f"{nobody};{servers.n}")
     assert (done.status, done.err, len(done.lines)) == (0, "", 3)
 

@@ -54,9 +54,7 @@ def test_one_look_ends_with_1_when_a_broker_does_not_list_a_name_server(servers:
     assert all(line["phase"] == "found" for line in found)
 
 
-def test_a_watch_needs_one_name_server_that_answers_and_a_port_of_its_own(
-    servers: Servers, nemesrv: Admin, nobody: Address
-) -> None:
+def test_a_watch_needs_a_name_server_and_a_port_of_its_own(servers: Servers, nemesrv: Admin, nobody: Address) -> None:
     failed(nemesrv("watch", "-n", nobody, "--once"), 4, "no NameServer gives an answer", nobody)
     done = nemesrv("watch", "-n", servers.n, "--once", "--metrics", nobody.port)
     failed(done, 4, f"--metrics: port {nobody.port} cannot be had")

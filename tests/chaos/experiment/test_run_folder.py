@@ -36,9 +36,7 @@ def test_a_folder_that_is_no_run_says_so(tmp_path: Path) -> None:
         RunFolder(tmp_path).scenario()
 
 
-def test_of_a_run_that_fails_nodes_own_files_are_gone_and_its_logs_stay(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_run_keeps_its_logs_and_not_its_nodes_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(_scenario: Scenario, folder: RunFolder, *_: object, **__: object) -> None:
         node = folder.data / "broker-a"
         (node / "store" / "commitlog").mkdir(parents=True)

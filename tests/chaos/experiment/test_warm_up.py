@@ -48,9 +48,7 @@ def test_who_wants_to_see_a_first_answer_says_so() -> None:
     assert warmed({"brokers": 2, "implementation": "apache-5.3.3", "warm_up": False}) == ()
 
 
-async def test_one_message_goes_to_the_topic_of_the_brokers_name_and_who_does_not_answer_is_left_out(
-    tmp_path: Path,
-) -> None:
+async def test_one_message_goes_to_each_broker_and_who_is_silent_is_left_out(tmp_path: Path) -> None:
     async with World(tmp_path) as world:
         await world.broker()
         context = NodeContext(

@@ -146,9 +146,7 @@ def test_what_was_connected_closes_and_nobody_takes_the_ports_meanwhile(world: W
             other.bind(address)
 
 
-def test_nobody_is_at_a_later_address_before_it_is_taken_nor_at_an_earlier_one_after_that(
-    world: World, ports: PortHolder
-) -> None:
+def test_nobody_is_at_a_later_address_before_it_is_taken(world: World, ports: PortHolder) -> None:
     later = {Link(link.node, "ns-0@2"): ports.take() for link in (NEAR, FAR)}
     address = Address(*next(iter(later.values())))
     dials = world.links.open(dict.fromkeys(later, address), ports)
@@ -249,9 +247,7 @@ def ending_of(connect_to: Address, end: Callable[[], object], *, unread: bool) -
     [(False, "FIN", "FIN"), (True, "RST", "FIN")],
     ids=["read all", "left bytes unread"],
 )
-def test_a_dead_process_says_fin_or_rst_and_a_proxy_hands_on_a_fin(
-    world: World, unread: bool, direct: str, proxied: str
-):
+def test_a_dead_process_says_fin_or_rst_and_a_proxy_fin(world: World, unread: bool, direct: str, proxied: str) -> None:
     world.crash()
     for address, said in ((world.server.address, direct), (world.dials[NEAR], proxied)):
         world.server.does = "accepts" if unread else "reads"

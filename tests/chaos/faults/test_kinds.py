@@ -73,9 +73,7 @@ def test_a_fault_has_words_of_its_own(one: Fault) -> None:
 
 
 @pytest.mark.parametrize("kind", LINK_FAULTS.values(), ids=LINK_FAULTS)
-def test_a_fault_of_a_link_does_something_to_every_stream_it_names_and_nothing_is_left_when_it_ends(
-    kind: type[LinkFault],
-) -> None:
+def test_a_fault_of_a_link_does_something_to_every_stream_it_names(kind: type[LinkFault]) -> None:
     one = next(one for one in ONE_OF_EACH if type(one) is kind)
     assert isinstance(one, LinkFault)
     assert one.effect() != Effect()

@@ -233,9 +233,7 @@ def test_nobody_s_dials_are_seen_without_root() -> None:
 
 
 @in_world
-async def test_where_it_cannot_be_had_dropped_syns_are_seen_and_the_reason_is_told(
-    world: World, tmp_path: Path
-) -> None:
+async def test_where_dropping_syns_cannot_be_had_the_reason_is_told(world: World, tmp_path: Path) -> None:
     blind = tmp_path / "supervise.py"
     source = Path(dials_module.__file__).with_name("supervise.py").read_text()
     blind.write_text(source.replace('{"x86_64":', '{"none":').replace('"aarch64":', '"none too":'))
@@ -267,9 +265,7 @@ def test_whose_a_connection_is_and_who_dials_is_read_from_proc() -> None:
         assert Address(*bound.getsockname()) in {remote for _local, remote in dialling()}
 
 
-def test_however_many_look_at_once_the_machine_s_sockets_are_read_for_a_fifth_of_the_time(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_many_lookers_read_the_sockets_for_a_fifth_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     now_s, read = [0.0], []
 
     def reads(table: str) -> str:

@@ -177,9 +177,7 @@ async def test_connections_that_are_there_end_when_the_behaviour_changes(
 
 @pytest.mark.parametrize("behaviour", [SILENT, BLACK_HOLE], ids=str)
 @in_world
-async def test_a_silent_front_takes_requests_and_nobody_answers_until_it_passes_on_again(
-    world: World, behaviour: Behaviour
-) -> None:
+async def test_a_silent_front_takes_requests_and_answers_none(world: World, behaviour: Behaviour) -> None:
     client, server = await world.pair()
     client.say(request(105, 1))
     await server.command()
@@ -212,9 +210,7 @@ async def test_a_frame_that_has_begun_to_pass_passes_whole_and_one_that_was_held
 
 @pytest.mark.parametrize("binary", [False, True])
 @in_world
-async def test_codes_are_answered_by_the_front_with_the_request_s_opaque_and_header_type(
-    world: World, binary: bool
-) -> None:
+async def test_a_front_answers_codes_with_the_requests_opaque_and_header_type(world: World, binary: bool) -> None:
     client, server = await world.pair()
     await world.front.behave(Behaviour(codes={105: 17}))
     client.say(request(105, 41, topic="T", binary=binary) + request(34, 42, binary=binary))
@@ -318,9 +314,7 @@ async def test_another_protocol_is_named_and_passed_on(
 
 @pytest.mark.parametrize("behaviour", [PASSES, Behaviour(codes={999: 1}, delay_ms=0.5)], ids=str)
 @in_world
-async def test_nothing_is_altered_whatever_the_frames_and_however_they_are_split(
-    world: World, behaviour: Behaviour
-) -> None:
+async def test_frames_are_unaltered_however_they_are_split(world: World, behaviour: Behaviour) -> None:
     chance = random.Random(12)
 
     def frames(makes: object) -> bytes:

@@ -32,9 +32,7 @@ def state(folder: Path, letter: str) -> None:
     (folder / "7" / "stat").write_text(f"7 (a (b) c) {letter} 1 7 7")
 
 
-def test_it_is_the_wait_of_the_thread_that_waited_longest_since_the_last_count(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_is_the_longest_wait_since_the_last_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process_lag, "PROC", tmp_path)
     threads(tmp_path, t1=5_000_000, t2=900_000_000)
     lag = ProcessLag(7, 0.0)
@@ -58,9 +56,7 @@ def test_a_stop_is_as_long_as_nobody_saw_the_process_run(tmp_path: Path, monkeyp
     assert found == [0.0, 0.0, 0.0, 0.0, 0.0, 4.0, 0.0, 0.0, 2.0]
 
 
-def test_a_process_that_is_gone_or_a_kernel_that_does_not_count_shows_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_gone_process_or_a_blind_kernel_shows_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process_lag, "PROC", tmp_path)
     lag = ProcessLag(7, 0.0)
     assert late(lag, 1.0, 2.0) == [0.0, 0.0]

@@ -176,9 +176,7 @@ def test_where_dials_are_not_seen_entries_that_refused_count_as_tried(name: str)
         *((name, "waits too long", "all are silent", "in time") for name in PROFILES),
     ],
 )
-def test_a_client_that_breaks_a_rule_of_its_profile_is_invalid_as_seen_from_outside(
-    name: str, defect: str, world: str, rule: str
-) -> None:
+def test_who_breaks_its_profile_is_invalid_from_outside(name: str, defect: str, world: str, rule: str) -> None:
     verdict = judged(PROFILES[name], defect=defect, **WORLDS[world])
     assert verdict.verdict is Validity.INVALID
     assert rule in verdict.measured["broken_rules"], verdict.measured["broken_rules"]

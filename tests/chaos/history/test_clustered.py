@@ -38,9 +38,7 @@ def test_slices_hold_what_memory_would(tmp_path: Path, monkeypatch: pytest.Monke
     assert read_rows(tmp_path) == expected
 
 
-def test_a_large_recording_is_merged_in_slices_and_a_small_one_replaces_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_recording_is_merged_in_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     count = recorded(tmp_path)
     monkeypatch.setattr(history, "IN_MEMORY_BYTES", 0)
     monkeypatch.setattr(merge, "SLICE_ROWS", 1_000)

@@ -60,9 +60,7 @@ def test_a_history_of_one_host_has_no_axis_and_the_same_bytes(recorded: tuple[Ro
     assert parquet_path(tmp_path / "again").read_bytes() == parquet_path(folder).read_bytes()
 
 
-def test_hosts_that_are_700_ms_ahead_and_300_behind_are_judged_as_one(
-    recorded: tuple[Rows, Path], tmp_path: Path
-) -> None:
+def test_hosts_with_clocks_apart_are_judged_as_one(recorded: tuple[Rows, Path], tmp_path: Path) -> None:
     rows, folder = recorded
     of_one = {verdict.name: said(verdict) for verdict in verdicts(folder)}
     found = merged(tmp_path / "run", spread(rows, APART))
@@ -74,9 +72,7 @@ def test_hosts_that_are_700_ms_ahead_and_300_behind_are_judged_as_one(
             assert row["time_ms"] == pytest.approx(true_ms[key], abs=0.0 if host_of(row["node"]) == "h0" else 0.7)
 
 
-def test_shifted_rows_of_which_nobody_says_so_are_taken_as_they_are(
-    recorded: tuple[Rows, Path], tmp_path: Path
-) -> None:
+def test_shifted_rows_that_do_not_say_so_stay_as_they_are(recorded: tuple[Rows, Path], tmp_path: Path) -> None:
     """Without a host in the `node` rows a history is one host's: what another clock stamped is wrong, and found so."""
     rows = spread(recorded[0], {"h1": ahead(20_000)}, measured=False)
     for row in rows["harness", 0]:
@@ -86,9 +82,7 @@ def test_shifted_rows_of_which_nobody_says_so_are_taken_as_they_are(
 
 
 @pytest.mark.parametrize("measured", [False, True], ids=["not measured", "jumped"])
-def test_what_depends_on_a_clock_that_nobody_knows_is_unknown(
-    recorded: tuple[Rows, Path], tmp_path: Path, measured: bool
-) -> None:
+def test_an_unknown_clock_makes_its_rows_unknown(recorded: tuple[Rows, Path], tmp_path: Path, measured: bool) -> None:
     rows, folder = recorded
     clocks = {"h1": jumping(700, at_ms=40_000) if measured else ahead(700), "h2": ahead(-300)}
     found = merged(tmp_path / "run", spread(rows, clocks, measured=measured))

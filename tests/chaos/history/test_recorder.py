@@ -139,9 +139,7 @@ def test_close_writes_what_is_buffered_and_later_events_are_ignored(tmp_path: Pa
     assert [row["event"] for row in raw(tmp_path)] == ["route"]
 
 
-def test_a_kernel_that_takes_a_few_bytes_at_a_time_gets_every_line_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_slow_kernel_gets_every_line_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write = os.write
     monkeypatch.setattr("nemesrv.chaos.history.recorder.os.write", lambda fd, data: write(fd, bytes(data[:70])))
 

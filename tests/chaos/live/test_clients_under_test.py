@@ -18,9 +18,7 @@ CHECKS = "name_server_selection,availability"
 BIND = "127.0.0.2"
 """Where programs of other hosts would dial."""
 pytestmark = [
-    pytest.mark.nightly(
-        "chaos/fronts/test_rows.py::test_a_client_that_breaks_a_rule_of_its_profile_is_invalid_as_seen_from_outside"
-    ),
+    pytest.mark.nightly("chaos/fronts/test_rows.py::test_who_breaks_its_profile_is_invalid_from_outside"),
     pytest.mark.e2e,
     pytest.mark.ray,
     pytest.mark.spark,

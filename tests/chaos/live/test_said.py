@@ -25,9 +25,7 @@ RIGHT = valid("routes_converge", examined=3)
 WRONG = invalid("no_false_eviction", examined=2, why="ns-0 dropped it")
 
 
-def test_each_line_is_an_object_and_every_one_after_the_cluster_is_a_verdict(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_each_line_is_an_object_and_after_the_cluster_a_verdict(capsys: pytest.CaptureFixture[str]) -> None:
     scenario = scenario_of(name_servers=1, brokers=1, profile=None, time_scale=1.0)
     up = Up(scenario=scenario, as_json=True, judged=True)
     up._say(1_000.0, RIGHT)  # before anybody was told where the cluster is

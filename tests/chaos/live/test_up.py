@@ -49,9 +49,7 @@ def test_programs_outside_dial_a_joined_ray_s_host_at_its_own_address_and_no_oth
 @pytest.mark.spark
 @pytest.mark.toxiproxy
 @pytest.mark.timeout(900)
-def test_what_others_and_the_command_do_to_a_cluster_is_in_its_record_and_its_end_is_the_verdicts(
-    tmp_path: Path,
-) -> None:
+def test_a_cluster_records_what_was_done_to_it_and_ends_with_verdicts(tmp_path: Path) -> None:
     options = ("--name-servers", "2", "--brokers", "1", "--time-scale", "10", "--json", "--check", CHECKS)
     raw = tmp_path / "run" / "history" / "_raw"
     said: list[dict[str, Any]] = []

@@ -105,9 +105,7 @@ def test_topics_that_had_no_row_are_one_and_one_that_had_is_told() -> None:
         ("Nov 20 12:17:34 host-1 rocketmq[4711]: ", "host-1/rocketmq", None),
     ],
 )
-def test_what_a_tool_put_before_a_line_is_taken_off_and_kept(
-    before: str, prefix: str | None, outer: int | None
-) -> None:
+def test_a_prefix_that_a_tool_put_is_taken_off_and_kept(before: str, prefix: str | None, outer: int | None) -> None:
     rows, _ = read(f"{before}{AT} INFO Thread_1 - new broker registered, 10.0.0.1:10911 HAServer: 10.0.0.1:10912")
     assert brief(rows) == [(1, "broker_registered")]
     assert rows[0].zone == "+08:00"

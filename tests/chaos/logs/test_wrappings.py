@@ -316,9 +316,7 @@ DAMAGES: dict[str, Callable[[list[str]], bytes]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_a_log_that_was_wrapped_cut_off_or_printed_as_json_is_read_whole(
-    damage: Callable[[list[str]], bytes], tmp_path: Path
-) -> None:
+def test_a_wrapped_or_cut_off_log_is_read_whole(damage: Callable[[list[str]], bytes], tmp_path: Path) -> None:
     (tmp_path / "a.log").write_bytes(damage(BARE.read_text().splitlines()))
     logs = read_plain([tmp_path / "a.log"])
     assert [row.event for row in logs.rows] == [row.event for row in read_plain([BARE]).rows]

@@ -186,9 +186,7 @@ def test_a_setting_is_what_an_operator_made_it(
 
 
 @pytest.mark.parametrize(("changed_s", "joins_s", "has"), [(60, None, True), (60, 80, False), (20, None, False)])
-def test_a_group_that_was_there_stays_when_an_operator_lets_a_broker_make_no_more(
-    changed_s: float, joins_s: float | None, has: bool
-) -> None:
+def test_a_group_stays_when_its_broker_makes_no_more(changed_s: float, joins_s: float | None, has: bool) -> None:
     nodes = {} if joins_s is None else {"consumer-0": {"joins_at_s": joins_s}}
     builder = story(nodes=nodes).at(30).event("runner", "phase", phase="steady").at(joins_s or 0).node("consumer-0")
     settings = {"autoCreateSubscriptionGroup": "false"}

@@ -64,9 +64,7 @@ def client(builder: HistoryBuilder, profile: ClientProfile, node: str, seed: int
 
 
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
-def test_each_defect_breaks_its_rule_and_the_clean_twins_beside_it_break_none(
-    profile: ClientProfile,
-) -> None:
+def test_each_defect_breaks_its_rule_and_clean_twins_break_none(profile: ClientProfile) -> None:
     planted = {
         f"producer-{number}": (defect, kinds, of[profile.name])
         for number, (defect, (kinds, of)) in enumerate(DEFECTS.items())

@@ -9,9 +9,7 @@ from nemesrv.chaos.scenarios.loading import parse
 
 
 @pytest.mark.parametrize(("profile", "period_s", "late_s"), [("5.x", 15, 93), ("5.x", 30, 37), ("4.9", 30, 129)])
-def test_a_broker_whose_timer_thread_waits_for_a_name_server_that_hangs_asks_later(
-    profile: str, period_s: int, late_s: int
-) -> None:
+def test_a_broker_held_up_by_a_hung_name_server_asks_later(profile: str, period_s: int, late_s: int) -> None:
     """N + 3 s; while rounds follow each other without a pause, from the end of the hang on; else B later."""
     document = {
         "cluster": {"name_servers": 3, "profile": profile, "name_server_list": ["ns-0", "ns-1", "ns-2"]},
@@ -30,9 +28,7 @@ def test_a_broker_whose_timer_thread_waits_for_a_name_server_that_hangs_asks_lat
 
 
 @pytest.mark.parametrize(("later", "is_disturbed"), [(["ns-0"], False), (["ns-1", "ns-0"], False), (["ns-2"], True)])
-def test_a_group_may_share_its_queues_anew_while_a_name_server_that_joined_the_list_may_lack_brokers(
-    later: list[str], is_disturbed: bool
-) -> None:
+def test_a_group_may_share_anew_while_a_new_name_server_lacks_brokers(later: list[str], is_disturbed: bool) -> None:
     document = {
         "cluster": {"name_servers": 3, "brokers": 2, "name_server_list": ["ns-0", "ns-1"]},
         "timeline": [{"at_s": 200, "do": "name_server_list", "name_servers": later}],

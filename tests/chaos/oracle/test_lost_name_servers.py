@@ -53,9 +53,7 @@ def test_a_broker_that_hangs_with_it_holds_up_the_poll_by_which_a_client_leaves_
 
 
 @pytest.mark.parametrize(("profile", "from_s"), [("go", 136), ("node", 133), ("java-4.9", 160), ("rust", 160)])
-def test_a_client_that_takes_the_next_one_at_every_request_is_past_a_silent_one_after_one_try(
-    profile: str, from_s: float
-) -> None:
+def test_round_robin_is_past_a_silent_name_server_after_one_try(profile: str, from_s: float) -> None:
     """Go's never closes a silent connection, so by Java's rules it might stay there for ever."""
     builder = cluster()
     value = {"kind": "producer", "implementation": "go", "client_profile": profile, "dialler": "go"}
@@ -81,9 +79,7 @@ def test_a_link_so_slow_that_no_call_ends_in_time_is_a_lost_name_server(latency_
 
 
 @pytest.mark.parametrize(("first", "must_leave"), [(["ns-0"], False), (["ns-0", "ns-1"], True)])
-def test_a_client_whose_fetched_list_names_no_other_name_server_need_not_leave_it(
-    first: list[str], must_leave: bool
-) -> None:
+def test_a_client_without_another_on_its_list_need_not_leave(first: list[str], must_leave: bool) -> None:
     fault = ("f1", "pause", "sigstop", "ns-0")
     builder = cluster(clients=CLIENTS, name_server_list=first).at(200).fault(*fault, until_s=400)
     builder.at(800).event("harness", "served_list", value=["ns-0", "ns-1"])

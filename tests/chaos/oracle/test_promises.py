@@ -108,9 +108,7 @@ def test_what_is_demanded_of_the_table(what: str) -> None:
 
 
 @pytest.mark.parametrize(("off_s", "formula"), [(300, "N + R + C"), (60, "N + R + C + R, for a registration")])
-def test_a_broker_told_of_a_name_server_again_may_meet_the_idle_close_of_its_old_channel(
-    off_s: int, formula: str
-) -> None:
+def test_a_broker_may_meet_the_idle_close_of_its_old_channel(off_s: int, formula: str) -> None:
     builder = cluster(name_server_list=["ns-0", "ns-1"])
     for at_s, names in ((200, ["ns-1"]), (200 + off_s, ["ns-0", "ns-1"])):
         builder.at(at_s).event("harness", "served_list", value=names)
@@ -184,9 +182,7 @@ def test_a_list_that_is_only_in_another_order_is_not_taken() -> None:
 
 
 @pytest.mark.parametrize(("expiry_s", "round_s"), [(120, 30), (10, 34)])
-def test_a_broker_that_a_hung_name_server_holds_up_as_it_starts_is_back_with_its_second_round(
-    expiry_s: int, round_s: int
-) -> None:
+def test_a_broker_held_up_at_its_start_is_back_with_its_second_round(expiry_s: int, round_s: int) -> None:
     """An acting master's first heartbeat comes after the 24 s that its first round waits for the one that hangs."""
     hangs = world(fault(PAUSE, 100, 200))
     hangs = replace(hangs, timers=hangs.timers.with_(B_ms=24_000, E_ms=1000 * expiry_s))
@@ -211,9 +207,7 @@ DEAF = ("black_hole", "toxiproxy.bandwidth.rate=0", "broker-a", "ns-0", "downstr
 
 
 @pytest.mark.parametrize("kind", [(*RESET[:4], "downstream"), DEAF])
-def test_a_broker_that_gets_no_answers_comes_and_goes_and_nothing_is_promised_meanwhile(
-    kind: tuple[str, str, str, str | None, str | None],
-) -> None:
+def test_nothing_is_promised_of_a_broker_without_answers(kind: tuple[str, str, str, str | None, str | None]) -> None:
     assert demanded(world(fault(kind, 100, 300))) == [("return", 33, 100), ("return", 333, 600)]
 
 
@@ -233,9 +227,7 @@ def test_a_round_trip_below_the_connect_time_out_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize(("beats_ms", "held"), [(None, [(35, 600)]), (1_000.0, [(35, 100), (335, 600)])])
-def test_a_broker_that_may_act_as_master_closes_its_channel_when_a_question_for_members_runs_out(
-    beats_ms: float | None, held: list[tuple[float, float]]
-) -> None:
+def test_a_question_that_runs_out_closes_the_channel(beats_ms: float | None, held: list[tuple[float, float]]) -> None:
     """The question waits 3 s, a registration and a connect longer (random seed 1679121)."""
     of = slow(2_000)
     timers = replace(of.timers, C_ms=5_000.0, B_ms=6_000.0, h_ms=beats_ms)
@@ -267,9 +259,7 @@ def test_an_obligation_names_the_fault_it_comes_from() -> None:
 
 
 @pytest.mark.parametrize(("asked_s", "began_s"), [(87, 87), (99.9, 99.9), (None, 94)])
-def test_a_clean_stop_began_when_it_was_asked_for_or_as_early_as_it_may_have_unregistered(
-    asked_s: float | None, began_s: float
-) -> None:
+def test_a_clean_stop_began_when_asked_or_as_it_unregistered(asked_s: float | None, began_s: float) -> None:
     """Apache's broker 5.3.3 told two NameServers, and its process ended 13 s later."""
     value = None if asked_s is None else {"asked_ms": asked_s * 1000}
     told = cluster(name_servers=2, brokers=("broker-a",)).at(100).fault("s", "stop", "sigterm", "broker-a", value=value)
@@ -279,9 +269,7 @@ def test_a_clean_stop_began_when_it_was_asked_for_or_as_early_as_it_may_have_unr
 
 
 @pytest.mark.parametrize(("h_ms", "kept"), [(None, True), (1_000.0, False)])
-def test_a_short_pause_of_a_name_server_is_unnoticed_unless_brokers_ask_it_each_second(
-    h_ms: float | None, kept: bool
-) -> None:
+def test_a_short_pause_is_unnoticed_unless_brokers_ask_each_second(h_ms: float | None, kept: bool) -> None:
     hangs = world(fault(PAUSE, 100, 105))
     timers = Timers.for_profile("5.x", **({} if h_ms is None else {"h_ms": h_ms}))
     assert (demanded(replace(hangs, timers=timers)) == [("return", 33, 600)]) == kept

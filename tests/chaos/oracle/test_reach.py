@@ -21,9 +21,7 @@ PLAIN = Window(0, 33_000, "P + A", "")
         (SYN_DROP, "consumer-0", False),  # what is connected goes on
     ],
 )
-def test_commits_hold_up_a_consumer_whose_packets_to_a_broker_are_lost(
-    fault: tuple[str, ...], client: str, held_up: bool
-) -> None:
+def test_lost_packets_of_commits_hold_a_consumer_up(fault: tuple[str, ...], client: str, held_up: bool) -> None:
     builder = cluster(clients=("producer-0", "consumer-0")).at(100).fault(*fault)
     world = World.of_rows(builder.at(300).fault(*fault, end=True).end(400).rows)
     window = delayed_by_commits(world, client, PLAIN, 150_000)
@@ -45,9 +43,7 @@ def test_commits_are_of_the_queues_of_the_consumers_own_topic() -> None:
     [(("packet_loss", "packet_drop"), 2, True), (("packet_loss", "packet_drop"), 1, False),
      (("black_hole", "timeout"), 2, False)],
 )  # fmt: skip
-def test_dials_to_two_name_servers_that_nobody_answers_take_the_time_of_a_call(
-    injected: tuple[str, str], lost: int, too_late: bool
-) -> None:
+def test_unanswered_dials_to_two_take_the_time_of_a_call(injected: tuple[str, str], lost: int, too_late: bool) -> None:
     """A proxy accepts, so that a dial to one behind it costs nothing."""
     builder = cluster(name_servers=3, clients=("producer-0",)).at(100)
     for number in range(lost):

@@ -53,9 +53,7 @@ def test_what_is_done_to_another_client_is_not_felt() -> None:
 
 
 @pytest.mark.parametrize(("killed_s", "within_ms"), [(100, 100), (80, math.inf)])
-def test_a_client_that_had_left_its_name_server_has_settled_when_the_way_there_is_healed(
-    killed_s: float, within_ms: float
-) -> None:
+def test_a_client_that_had_left_has_settled_when_the_way_is_healed(killed_s: float, within_ms: float) -> None:
     timeline = [
         {"at_s": 20, "do": "black_hole", "links": ["producer-0 <-> ns-1"]},
         {"at_s": 70, "do": "heal"},
@@ -85,9 +83,7 @@ def test_what_ends_for_somebody_else_brings_no_lost_broker_back() -> None:
 
 
 @pytest.mark.parametrize(("queues", "after_ms"), [(1, 33_000 + 30_000 + 20_000 + 40_000), (4, 60_000)])
-def test_a_consumer_whose_group_has_too_few_queues_left_is_promised_one_after_the_heal(
-    queues: int, after_ms: float
-) -> None:
+def test_a_group_with_too_few_queues_is_promised_one_after_the_heal(queues: int, after_ms: float) -> None:
     timeline = [
         {"at_s": 20, "do": "black_hole", "links": ["groups broker-b broker-c | name_servers"]},
         {"at_s": 250, "do": "heal"},

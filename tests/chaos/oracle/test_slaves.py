@@ -49,9 +49,7 @@ def test_offsets_may_vary_from_the_first_fault_on_where_there_is_a_slave():
 
 
 @pytest.mark.parametrize(("changed_s", "is_asked"), [(None, True), (80, True), (95, False)])
-def test_a_slave_need_not_have_what_a_topic_got_by_hand_just_before_its_master_was_lost(
-    changed_s: int | None, is_asked: bool
-) -> None:
+def test_a_slave_need_not_have_what_a_topic_got_just_before_the_loss(changed_s: int | None, is_asked: bool) -> None:
     of, master, slave = story(), address_of("broker-a"), address_of("broker-a/1")
     if changed_s is not None:
         act = {"topic": "orders", "value": {"read_queues": 8, "write_queues": 8, "perm": 6}, "duration_ms": 5.0}

@@ -84,9 +84,7 @@ def test_a_defect_that_there_is_not_is_refused_before_anything_runs() -> None:
 @pytest.mark.parametrize(
     ("defect", "scenario"), [(defect and defect.name, scenario) for defect, scenario in plan_of(DEFECTS)]
 )
-def test_a_defect_and_its_twin_are_judged_alike_whole_and_cut_into_parts(
-    defect: str | None, scenario: str, tmp_path: Path
-) -> None:
+def test_defect_and_twin_are_judged_alike_whole_and_in_parts(defect: str | None, scenario: str, tmp_path: Path) -> None:
     planted, made = DEFECTS.get(defect or ""), scenario_of(scenario)
     folder = record_virtual(made, 1, tmp_path / "run", planted)
     whole = verdicts(folder.path)

@@ -241,9 +241,7 @@ def test_of_an_import_it_is_told_what_happened_and_not_what_was_injected() -> No
     assert of_incident(told, {"episodes": []}).lines()[0] == f"VALID incident. {behaved}. No fault shows in these logs."
 
 
-def test_of_an_excerpt_in_which_no_check_has_anything_to_judge_each_group_is_a_line(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_an_excerpt_without_anything_to_judge_is_a_line_a_group(capsys: pytest.CaptureFixture[str]) -> None:
     nothing = [Verdict.nothing_examined("nothing was recorded", name=check) for check in CHECKS]
     assert {(group.told, group.is_judged) for group in groups(nothing)} == {((), False)}
     told = of_incident(answers(nothing, None, "excerpt"), {"episodes": []}, is_judged=False)

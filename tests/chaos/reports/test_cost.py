@@ -34,9 +34,7 @@ def test_a_client_that_loses_a_broker_while_its_name_server_lacks_it_was_without
 
 
 @pytest.mark.parametrize(("back_s", "because"), [(80, "broker-a was killed"), (200, "")])
-def test_a_kill_is_why_a_client_was_without_the_broker_as_long_as_the_recovery_may_take(
-    tmp_path: Path, back_s: int, because: str
-) -> None:
+def test_a_kill_explains_a_missing_broker_until_the_recovery(tmp_path: Path, back_s: int, because: str) -> None:
     builder = cluster(clients=("producer-0",)).at(20).fault(*KILL).at(60).fault(*KILL, end=True)
     where = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
     for second in (*range(1, 20), *range(back_s, 300)):

@@ -72,9 +72,7 @@ def test_warnings_of_logs_stand_in_the_time_line_bounded_and_in_the_runs_time(tm
 
 
 @pytest.mark.parametrize(("check", "is_said"), [("routes_are_true", True), ("no_acknowledged_loss", False)])
-def test_what_was_wrong_before_any_fault_is_said_and_a_message_of_before_is_not(
-    check: str, is_said: bool, tmp_path: Path
-) -> None:
+def test_what_was_wrong_before_any_fault_is_said(check: str, is_said: bool, tmp_path: Path) -> None:
     early = Example(who="broker-a", what="producer-0", from_ms=1000 * (STEADY_S + KILL_S - 1))
     verdict = invalid(check, examined=1, violations=0, examples=(early,))
     assert ("wrong before any fault" in html_report(RUN, [verdict], recorded(tmp_path))) == is_said
@@ -154,9 +152,7 @@ def test_on_the_real_clock_the_page_says_when_the_timeline_started(tmp_path: Pat
     assert "0 s was 2023-11-14 22:13:30 UTC." in html_report(RUN, [], tmp_path)
 
 
-def test_where_a_run_has_several_hosts_the_page_says_who_is_where_and_how_far_their_clocks_may_be_apart(
-    tmp_path: Path,
-) -> None:
+def test_a_run_on_several_hosts_says_who_is_where_and_their_clocks(tmp_path: Path) -> None:
     told = HistoryBuilder().at(0).event("harness", "run_begin", value={"clock": "real"})
     for at, host in enumerate(("a.example", "b.example")):
         about = {"kind": "name_server", "config": {}, "host": host}

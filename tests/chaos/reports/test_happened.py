@@ -132,9 +132,7 @@ def test_every_moment_of_findings_and_examples_is_counted_from_the_timeline_and_
         ),
     ],
 )
-def test_an_act_that_is_wrong_by_itself_is_told_with_what_was_allowed_where_that_is_a_time(
-    kind: str, values: dict[str, Any], said: str
-) -> None:
+def test_an_act_wrong_by_itself_is_told_with_its_allowed_time(kind: str, values: dict[str, Any], said: str) -> None:
     assert example_sentence(example(kind, 5.0, **values), 10_000.0) == said
 
 

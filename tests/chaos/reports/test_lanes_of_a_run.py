@@ -107,9 +107,7 @@ def test_what_no_lane_of_a_node_shows_has_one_of_its_checks_own(run: Path) -> No
         (POLL, "", ["consumer-0"]),
     ],
 )
-def test_a_timer_is_over_on_the_lanes_of_its_brokers_or_of_the_name_server_that_it_asks_or_on_its_own(
-    task: str, named: str, lanes: list[str], run: Path
-) -> None:
+def test_a_timer_is_over_on_the_lanes_that_it_concerns(task: str, named: str, lanes: list[str], run: Path) -> None:
     drawn = lanes_of(run, found_by("timers_kept", "consumer-0", task, 33, 63, more={"because": named}))
     assert [key for key, lane in drawn.items() if ("over", 30, 60) in brief(lane.windows)] == lanes
 
@@ -249,9 +247,7 @@ def test_of_too_many_lanes_those_with_something_over_or_an_example_are_shown_fir
 
 
 @pytest.mark.parametrize(("left_s", "must"), [(None, True), (30, False)])
-def test_a_client_lane_says_how_long_it_may_stay_on_a_lost_name_server_and_from_when_it_must_have_left(
-    tmp_path: Path, left_s: float | None, must: bool
-) -> None:
+def test_a_client_lane_says_how_long_it_may_stay(tmp_path: Path, left_s: float | None, must: bool) -> None:
     told = cluster(name_servers=2, brokers=("broker-a",), clients=("producer-0",))
     chosen = {"old": None, "index": 0, "reason": "first"}
     told.at(1).event("producer-0", "name_server_chosen", name_server=address_of("ns-0"), value=chosen)

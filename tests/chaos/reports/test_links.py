@@ -30,9 +30,7 @@ def planted_for(check: str) -> Defect:
 
 @pytest.mark.nightly_but("no_false_eviction", "routes_converge")  # in the shortest scenarios
 @pytest.mark.parametrize("check", CAN_BE_WRONG)
-def test_every_link_leads_to_a_lane_and_a_time_that_contain_the_event(
-    check: str, spark: SparkSession, tmp_path: Path
-) -> None:
+def test_every_link_leads_to_a_lane_and_a_time_of_the_event(check: str, spark: SparkSession, tmp_path: Path) -> None:
     defect = planted_for(check)
     folder = record_virtual(scenario_of(defect.scenario), 1, tmp_path / "run", defect)
     verdict, *_ = check_run(str(folder.path), (check,), spark)  # others may join it

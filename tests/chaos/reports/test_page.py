@@ -56,9 +56,7 @@ def test_a_run_that_recorded_nothing_has_its_verdicts_all_the_same(tmp_path: Pat
     assert len(page) < 100_000
 
 
-@pytest.mark.nightly(
-    "chaos/reports/test_page_in_browser.py::test_verdict_guilt_cost_and_the_time_line_of_their_lanes_are_on_the_first_screen"
-)
+@pytest.mark.nightly("chaos/reports/test_page_in_browser.py::test_verdict_guilt_cost_and_lanes_are_on_the_first_screen")
 def test_a_million_events_fit_and_the_one_violation_is_drawn(tmp_path: Path) -> None:
     generate.write(tmp_path, events=1_000_000, seed=1)
     missing = Example(who="ns-1", what="broker-b", from_ms=50_000, to_ms=52_000, more={"kind": "must hold"})

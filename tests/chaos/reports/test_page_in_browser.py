@@ -119,9 +119,7 @@ def test_lanes_fault_bands_and_windows_are_drawn(page: Any) -> None:
     assert page.locator("#sentence").inner_text().startswith("ns-0 listed broker-a (topic <k>&)")
 
 
-def test_verdict_guilt_cost_and_the_time_line_of_their_lanes_are_on_the_first_screen(
-    so_wide: Callable[[int], Any],
-) -> None:
+def test_verdict_guilt_cost_and_lanes_are_on_the_first_screen(so_wide: Callable[[int], Any]) -> None:
     page = so_wide(1280)
     assert page.locator(".answers").inner_text().startswith("Guilty\nns-0 (routes_are_true)\n")
     box = page.locator("#story canvas").first.bounding_box()
@@ -232,9 +230,7 @@ LEGENDS = """() => (Bokeh.index.roots || Bokeh.index).flatMap((view) => (view.mo
 
 @pytest.mark.nightly_but("390")
 @pytest.mark.parametrize("width", [390, 940, 1280])
-def test_a_legend_of_many_entries_has_rows_and_is_no_wider_than_its_plot(
-    so_wide: Callable[[int], Any], width: int
-) -> None:
+def test_a_long_legend_has_rows_and_is_as_wide_as_its_plot(so_wide: Callable[[int], Any], width: int) -> None:
     ends = so_wide(width).evaluate(LEGENDS)
     assert ends
     assert [end for end in ends if end[0] > end[1] + 24] == []

@@ -124,9 +124,7 @@ def test_a_tolerance_is_told_only_where_there_is_a_bound_that_it_widens() -> Non
         (10_000.0, None, "not before 10.0 s (1·S), tolerance 500 ms"),
     ],
 )
-def test_what_may_be_neither_late_nor_early_is_told_with_its_tolerance_and_no_range(
-    earliest_ms: float | None, bound_ms: float | None, said: str
-) -> None:
+def test_an_exact_time_is_told_with_its_tolerance(earliest_ms: float | None, bound_ms: float | None, said: str) -> None:
     ends = {"earliest_ms": earliest_ms, "bound_ms": bound_ms, "formula": "1·S", "tolerance_ms": 500.0}
     verdict = valid("timers_kept", examined=3, allowed=ends)
     assert allowed(verdict) == said
@@ -220,9 +218,7 @@ def test_the_legend_has_the_values_of_the_run_and_the_default_beside_a_value_tha
         ({"timers": {"W_ms": 45_000, "P_ms": 10_500}}, {"P": "10.5 s"}),
     ],
 )
-def test_a_timer_that_is_not_at_its_default_has_its_value_in_the_legend(
-    run: dict[str, Any], expected: dict[str, str]
-) -> None:
+def test_a_changed_timer_has_its_value_in_the_legend(run: dict[str, Any], expected: dict[str, str]) -> None:
     assert set_values(Timers.from_json({"profile": "4.9", **run}), run.get("node_timers", {})) == expected
 
 

@@ -8,9 +8,7 @@ from nemesrv.chaos.scenarios.loading import fixed, load, parse, shipped
 
 
 @pytest.mark.parametrize("name", shipped("incidents"))
-def test_a_shipped_incident_and_its_fix_are_scenarios_and_say_the_same_when_written_out(
-    name: str, tmp_path: Path
-) -> None:
+def test_a_shipped_incident_and_its_fix_stay_the_same_when_written_out(name: str, tmp_path: Path) -> None:
     path = shipped("incidents")[name]
     as_it_was, with_its_fix = load(path), fixed(path)
     assert as_it_was.incident is not None

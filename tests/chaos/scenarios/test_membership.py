@@ -27,9 +27,7 @@ def scenario(**document: Any) -> Any:
 
 @pytest.mark.nightly_but("5.x")
 @pytest.mark.parametrize("profile", ["4.9", "5.x"])
-def test_a_name_server_that_joins_fills_within_a_registration_and_one_that_is_removed_stays_away(
-    profile: str, tmp_path: Path
-) -> None:
+def test_a_joined_name_server_fills_and_a_removed_one_stays_away(profile: str, tmp_path: Path) -> None:
     asked = scenario(nodes=JOINS, timeline=REMOVED, cluster={**CLUSTER, "profile": profile})
     run = record_virtual(asked, 1, tmp_path / "run")
     rows = list(read_rows(run.path))

@@ -166,9 +166,7 @@ async def test_an_offset_that_the_broker_does_not_have_is_mended_at_once_by_5_x_
 
 
 @pytest.mark.parametrize(("code", "pulls"), [(ResponseCode.NO_PERMISSION, 5), (ResponseCode.FLOW_CONTROL, 225)])
-async def test_after_an_error_the_queue_rests_for_a_second_and_after_flow_control_for_twenty_milliseconds(
-    world: World, code: int, pulls: int
-) -> None:
+async def test_a_queue_rests_after_an_error_and_after_flow_control(world: World, code: int, pulls: int) -> None:
     world.a.answers[RequestCode.PULL_MESSAGE] = lambda _: RemotingCommand.response(code, "no")
     consuming = await world.consumer()
     await CLOCK.sleep(4.5)
@@ -195,9 +193,7 @@ async def test_a_listener_that_lags_stops_the_pulling(world: World) -> None:
 
 
 @pytest.mark.parametrize(("given_ms", "committed"), [(5000, 1), (0, 0)])
-async def test_stopping_lets_a_listener_call_end_when_it_is_given_time(
-    world: World, given_ms: int, committed: int | None
-) -> None:
+async def test_stopping_lets_a_listener_end_in_time(world: World, given_ms: int, committed: int | None) -> None:
     consuming = await world.consumer(await_termination_when_shutdown_ms=given_ms)
 
     async def slow(messages: list[Any]) -> bool:

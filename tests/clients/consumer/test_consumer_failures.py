@@ -64,9 +64,7 @@ async def test_a_message_that_nobody_takes_back_is_tried_again_after_five_second
     assert len(consuming.received) == 1
 
 
-async def test_a_message_of_the_retry_topic_reaches_the_listener_under_its_own_topic_and_the_record_under_its_queues(
-    world: World,
-) -> None:
+async def test_a_retried_message_reaches_the_listener_under_its_own_topic(world: World) -> None:
     consuming = await world.consumer()
     await world.a.append(RETRY, 0, b"again", RETRY_TOPIC="orders", KEYS="k9")
     await CLOCK.sleep(1)

@@ -235,9 +235,7 @@ def test_who_closes_a_connection_of_its_start_may_have_waited_too_long_for_what_
     ("rule", "word", "situation", "answered_s"),
     [("next", "the next", "refused", 0.1), ("sticky", "kept", "quiet", 0.002)],
 )
-def test_a_request_that_its_client_gives_up_at_once_had_waited_since_its_connect(
-    rule: str, word: str, situation: str, answered_s: float
-) -> None:
+def test_a_request_given_up_at_once_had_waited(rule: str, word: str, situation: str, answered_s: float) -> None:
     def starved(number: int, waits_s: float) -> Watched:
         """Its first request waited in the client itself, which meanwhile has gone on to the next one."""
         story = Story(situation, number=number).dial("ns-2", 0.1).dial("ns-0", 1.7)

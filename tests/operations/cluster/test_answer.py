@@ -166,9 +166,7 @@ def test_what_caused_an_exception_is_the_cause_and_not_what_it_led_to(tmp_path: 
     assert one.answer.name == "out-of-memory"
 
 
-def test_trouble_of_any_program_is_told_and_whom_others_do_not_reach_only_where_no_line_is_rocketmqs(
-    tmp_path: Path,
-) -> None:
+def test_trouble_of_any_program_is_told_reach_only_without_rocketmqs_lines(tmp_path: Path) -> None:
     others = "2026-01-01 00:00:01 ERROR pool-1 - jdbc: connection to 10.0.0.9:3306 failed\n"
     assert of_files(tmp_path, app=others).answer.name == "peer-not-reached"
     ours = "2026-01-01 00:00:02 ERROR pool-1 - rocketmq: the signature of this key is wrong\n"
@@ -179,9 +177,7 @@ def test_trouble_of_any_program_is_told_and_whom_others_do_not_reach_only_where_
 @pytest.mark.parametrize(
     "before", ["", "> ", "broker  | ", "Mar 05 10:11:12 host mqbroker[1]: ", '{"log":"', "broker.log:5:"]
 )
-def test_a_trace_is_read_behind_what_a_container_or_a_quotation_puts_before_each_line(
-    before: str, tmp_path: Path
-) -> None:
+def test_a_trace_is_read_behind_any_prefix_of_its_lines(before: str, tmp_path: Path) -> None:
     lines = [
         "2026-01-01 00:00:01 ERROR TimerDequeueService - it goes wrong",
         "java.lang.NullPointerException: null",
@@ -192,9 +188,7 @@ def test_a_trace_is_read_behind_what_a_container_or_a_quotation_puts_before_each
 
 @pytest.mark.parametrize("between", ["\n", "\n\n"])
 @pytest.mark.parametrize("before", ["", "2026-01-01T00:00:01.5Z "])
-def test_a_trace_is_read_through_blank_lines_and_by_the_order_of_its_frames(
-    before: str, between: str, tmp_path: Path
-) -> None:
+def test_a_trace_is_read_through_blank_lines_by_its_frames(before: str, between: str, tmp_path: Path) -> None:
     lines = [
         "2026-01-01 00:00:01 [,] [pool-7] ERROR o.a.rocketmq.streams.Store - remove state error",
         "java.lang.NullPointerException: null",
@@ -217,9 +211,7 @@ def test_a_line_that_ends_within_a_phrase_is_read_alone_if_the_next_line_has_a_t
 
 
 @pytest.mark.parametrize(("times", "name"), [(1, "nothing"), (8, "process-stood-still")])
-def test_a_broker_that_goes_on_in_its_rhythm_with_nothing_to_make_up_has_a_log_with_lines_cut_from_it(
-    times: int, name: str, tmp_path: Path
-) -> None:
+def test_a_broker_that_goes_on_in_its_rhythm_has_a_log_with_gaps(times: int, name: str, tmp_path: Path) -> None:
     says = "INFO brokerOutApi_thread_1 - register broker to name server localhost:9876 OK"
     seconds = [*range(0, 240, 30), *[480] * times, *range(510, 720, 30)]
     log = "".join(f"2024-01-01 00:{at // 60:02}:{at % 60:02} {says}\n" for at in seconds)

@@ -101,9 +101,7 @@ async def test_a_name_server_of_another_cluster_is_named_with_both_clusters(worl
 
 
 @pytest.mark.parametrize(("perm", "word"), [(4, "write"), (2, "read")])
-async def test_a_topic_whose_permission_bars_a_client_is_told_by_who_took_it(
-    world: World, perm: int, word: str
-) -> None:
+async def test_a_barring_permission_is_told_by_who_took_it(world: World, perm: int, word: str) -> None:
     await world.topic(await world.broker("broker-a", "10.0.2.1"), perm=perm)
     (cause,) = await world.causes()
     assert (cause.name, cause.certain) == (f"no-permission-to-{word}", True)

@@ -200,9 +200,7 @@ TURNS = [(BROKER_A, "10.0.2.9:10911"), ("10.0.2.9:10911", BROKER_A)] * 2
     ],
     ids=["wiped", "claimed-5.x", "claimed-4.9", "not-ready"],
 )
-def test_what_a_name_servers_own_log_shows_to_be_wrong_is_the_answer(
-    tmp_path: Path, lines: list[Said], name: str, sentence: str
-) -> None:
+def test_a_name_servers_own_log_is_the_answer(tmp_path: Path, lines: list[Said], name: str, sentence: str) -> None:
     found = seen(tmp_path, logs_of(ns_0=name_server(NS_0, *lines), producer=client()))
     assert (found.answer.name, found.status) == (name, LIKELY)
     assert found.answer.sentence.startswith(sentence)
@@ -283,9 +281,7 @@ def test_json_has_failures_causes_and_what_is_not_shown(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("peer", "answer"), [("", "peer-not-reached"), ("10.0.0.1:10911", "nothing")])
-def test_a_connection_that_is_closed_before_it_came_about_is_not_called_harmless(
-    tmp_path: Path, peer: str, answer: str
-) -> None:
+def test_a_connection_that_never_came_about_is_not_called_harmless(tmp_path: Path, peer: str, answer: str) -> None:
     says = f"INFO RocketmqRemoting - closeChannel: close the connection to remote address[{peer}] result: true"
     (tmp_path / "client.log").write_text("".join(f"2024-01-01 00:{at:02}:26 {says}\n" for at in range(12)))
     assert diagnosed([tmp_path]).answer.name == answer

@@ -20,9 +20,7 @@ def test_each_incident_is_one_fault_of_apaches_servers_and_clients(name: str) ->
     assert str(scenario.cluster.implementation).startswith("apache-")
 
 
-@pytest.mark.nightly(
-    "operations/importing/test_importing.py::test_apache_s_own_logs_of_an_incident_are_read_and_not_called_wrong"
-)
+@pytest.mark.nightly("operations/importing/test_importing.py::test_apaches_own_logs_are_not_called_wrong")
 @pytest.mark.e2e
 @pytest.mark.ray
 @pytest.mark.spark
@@ -30,9 +28,7 @@ def test_each_incident_is_one_fault_of_apaches_servers_and_clients(name: str) ->
 @pytest.mark.java
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", ["one-way-4", "clean-stop-5", "hang-5", "claimed-4"])
-def test_the_fault_of_apaches_servers_is_first_by_their_own_logs_and_nothing_wrong_is_certain(
-    name: str, tmp_path: Path
-) -> None:
+def test_the_fault_is_first_by_apaches_own_logs_and_nothing_wrong_is_certain(name: str, tmp_path: Path) -> None:
     """Four of the sixteen of `python -m tests.operations.importing.apache_proof`."""
     need(Jars.SERVERS_4_9, Jars.SERVERS_5_X)
     if libfaketime.found() is None:

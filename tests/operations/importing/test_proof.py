@@ -34,9 +34,7 @@ def test_a_hundred_incidents_of_ten_kinds_are_found(level: str, tmp_path: Path) 
     assert _sum(found, "offsets_found") + _sum(found, "offsets_unsure") == _sum(found, "offsets"), told
 
 
-def test_an_incident_that_cannot_be_imported_is_told_and_the_next_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_incident_that_cannot_be_imported_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: object) -> None:
         raise ValueError("no line")
 

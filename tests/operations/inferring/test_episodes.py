@@ -375,9 +375,7 @@ def test_how_a_name_server_ended_is_never_certain_without_a_line_of_its_own(inci
 
 
 @pytest.mark.parametrize("closed", [False, True])
-def test_who_is_not_heard_of_until_the_logs_end_is_no_episode_unless_a_line_says_so(
-    incident: Incident, closed: bool
-) -> None:
+def test_who_is_not_heard_of_until_the_end_is_no_episode(incident: Incident, closed: bool) -> None:
     incident.well("broker-b")
     incident.well("broker-a", but=[(500.0, 600.0)])
     if closed:

@@ -145,9 +145,7 @@ INCIDENTS = Path(__file__).parents[3] / "docs" / "incident-logs"
 
 
 @pytest.mark.parametrize(("shift_days", "when"), [(0, "of the same time"), (2, "48.0 hours apart")])
-def test_two_incidents_at_the_same_addresses_are_told_apart_by_their_brokers_lives(
-    tmp_path: Path, shift_days: int, when: str
-) -> None:
+def test_two_incidents_at_the_same_addresses_are_told_apart(tmp_path: Path, shift_days: int, when: str) -> None:
     for file in INCIDENTS.rglob("*.log.gz"):
         text = gzip.decompress(file.read_bytes()).decode()
         if "broker-partition" in file.parts:

@@ -144,9 +144,7 @@ def test_the_time_line_says_who_lost_whom_and_how(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("ahead_h", "shown"), [((8, 8, 0), "+08:00"), ((0, 0, 8), "Z"), ((8, 0, -5), "-05:00")])
-def test_times_of_day_are_in_the_zone_of_most_logs_and_of_equally_many_the_one_least_ahead(
-    tmp_path: Path, ahead_h: tuple[int, ...], shown: str
-) -> None:
+def test_times_of_day_are_in_the_zone_of_most_logs(tmp_path: Path, ahead_h: tuple[int, ...], shown: str) -> None:
     one, other, brokers = (hours * 3600 for hours in ahead_h)
     logs = {
         "10.0.1.1/namesrv.log": stamped(name_server(dropped=False), one),
@@ -254,9 +252,7 @@ def test_a_block_that_was_pasted_twice_is_told_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("ends_s", "stops"), [(113.0, [113.0]), (None, [])])
-def test_a_broker_that_says_so_has_stopped_however_long_it_took(
-    tmp_path: Path, ends_s: float | None, stops: list[float]
-) -> None:
+def test_a_broker_that_says_so_has_stopped(tmp_path: Path, ends_s: float | None, stops: list[float]) -> None:
     """Without that line its log ends with what it did 12 s after its leave, and nobody knows."""
     lines = [(at_s, said) for at_s, said in broker() if at_s < 95]
     lines += [(100.0, f"unregisterBroker OK, NamesrvAddr: {server}") for server in LIST.split(";")]
@@ -311,9 +307,7 @@ def test_a_client_that_only_a_brokers_log_names_is_told_as_one_whose_log_is_miss
 
 
 @pytest.mark.parametrize(("said_s", "answered"), [(100.5, False), (103.0, True)])
-def test_an_ok_just_behind_a_new_topic_is_of_a_oneway_request_that_nobody_answered(
-    tmp_path: Path, said_s: float, answered: bool
-) -> None:
+def test_an_ok_behind_a_new_topic_is_of_a_oneway_request(tmp_path: Path, said_s: float, answered: bool) -> None:
     created = (100.0, "create new topic TopicConfig [topicName=RMQ_SYS_TRANS_HALF_TOPIC, readQueueNums=1]")
     ok = (said_s, "register broker[0]to name server 10.0.1.1:9876 OK")
     (tmp_path / "broker.log").write_text(stamped(sorted([*broker(), created, ok])))

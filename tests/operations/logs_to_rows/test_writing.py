@@ -76,9 +76,7 @@ def sequence(events: Iterable[LogRow], kinds: Collection[str], *about: str) -> l
 
 @pytest.mark.parametrize("incident", INCIDENTS)
 @pytest.mark.parametrize("node", ["ns-0", "ns-1"])
-def test_a_name_server_tells_of_the_broker_what_apaches_does(
-    incident: str, node: str, folders: dict[str, Path]
-) -> None:
+def test_a_name_server_tells_what_apaches_does(incident: str, node: str, folders: dict[str, Path]) -> None:
     about = ("broker-a", ":10911")
     real = sequence(_events(REAL / incident / node), ROUTES, *about)
     assert real[0] == "broker_registered"

@@ -168,9 +168,7 @@ def test_what_has_no_end_is_read_as_the_import_writes_it(folder: Path, tmp_path:
     assert scenario_of(read_original(tmp_path, ReplayOptions()), (), file="x").timeline[0].do == "black_hole"
 
 
-def test_an_episode_that_follows_from_another_is_replayed_with_it_and_needs_no_note(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_an_episode_that_follows_is_replayed_and_needs_no_note(folder: Path, tmp_path: Path) -> None:
     document = incident(folder)
     effect = {"rank": 1, "fault": "broker_is_not_registered", "sentence": "A client has no address of trade-1"}
     document["episodes"].append({"from_ms": CUT_MS + 90_000, "to_ms": None, "hypotheses": [effect], "follows": 1})
@@ -289,9 +287,7 @@ def _without(folder: Path, out: Path, *, routes: bool) -> Path:
     return out
 
 
-def test_without_clients_logs_clients_are_added_and_a_topic_is_made_up_where_none_is_named(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_without_clients_logs_clients_and_a_topic_are_made_up(folder: Path, tmp_path: Path) -> None:
     named = read_original(_without(folder, tmp_path / "named", routes=True), ReplayOptions())
     nothing = read_original(_without(folder, tmp_path / "nothing", routes=False), ReplayOptions())
     assert [

@@ -76,9 +76,7 @@ def test_a_run_without_its_scenario_and_a_folder_without_a_history_are_refused(f
         again(read_original(folder, ReplayOptions()), tmp_path / "out", "setle_s=3")
 
 
-def test_the_command_says_how_alike_they_are_and_its_exit_status_whether_it_happens_again(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_the_command_says_how_alike_runs_are_by_words_and_status(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     done = CliRunner().invoke(cli, ["replay", str(folder), "--out", str(out), "-q"])
     assert done.exit_code == 0, done.output
@@ -105,7 +103,7 @@ def test_a_hypothesis_is_an_episode_and_a_place(folder: Path) -> None:
     assert "'one' is not allowed; expected EPISODE=PLACE, both from 1, such as 1=2" in done.output
 
 
-@pytest.mark.nightly("test_the_command_says_how_alike_they_are_and_its_exit_status_whether_it_happens_again")
+@pytest.mark.nightly("test_the_command_says_how_alike_runs_are_by_words_and_status")
 def test_what_a_fix_would_have_changed_is_said_client_by_client(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     varied = ["--vary", "timeline.1.nodes=[broker-b] timeline.2.nodes=[broker-b]", "--vary", "settle_s=50"]

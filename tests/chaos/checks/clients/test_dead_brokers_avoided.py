@@ -111,9 +111,7 @@ def test_a_client_that_did_nothing_after_the_window_proves_nothing() -> None:
 
 
 @pytest.mark.parametrize(("poll_s", "expected"), [(30, Validity.VALID), (120, Validity.UNKNOWN)])
-def test_a_broker_that_is_back_before_a_client_has_to_leave_it_decides_nothing_whatever_the_clients_routes_say(
-    poll_s: int, expected: Validity
-) -> None:
+def test_a_broker_that_is_back_before_it_must_be_left_decides_nothing(poll_s: int, expected: Validity) -> None:
     builder = cluster(clients=("producer-0",), node_timers={"producer-0": {"P_ms": 1000 * poll_s}})
     for at_s, brokers in ((10, ("broker-a", "broker-b")), (120, ("broker-b",))):
         builder.at(at_s).learns("producer-0", *brokers)
@@ -137,9 +135,7 @@ def test_the_last_broker_of_a_topic_may_be_used_for_ever() -> None:
 
 
 @pytest.mark.parametrize(("listed", "expected"), [(["ns-0", "ns-1"], Validity.INVALID), (["ns-1"], Validity.UNKNOWN)])
-def test_a_broker_is_the_last_of_its_topic_where_the_other_registers_with_another_name_server(
-    listed: list[str], expected: Validity
-) -> None:
+def test_who_registers_elsewhere_leaves_a_topic_its_last_broker(listed: list[str], expected: Validity) -> None:
     builder = cluster(clients=("producer-0", "consumer-0"), nodes={"broker-b": {"name_servers": listed}})
     send(builder.at(100).fault(*KILL), 190, "broker-a")
     assert builder.at(200).fault(*KILL, end=True).restarted("broker-a").end(240).judged(judge).verdict is expected
@@ -153,9 +149,7 @@ def test_a_broker_that_only_this_client_cannot_reach_is_not_judged() -> None:
 
 
 @pytest.mark.parametrize(("last_s", "expected"), [(262, Validity.VALID), (270, Validity.INVALID)])
-def test_a_hung_broker_is_left_after_expiry_and_a_poll_that_its_heartbeat_holds_up(
-    last_s: float, expected: Validity
-) -> None:
+def test_a_hung_broker_is_left_after_expiry_a_poll_and_a_held_up_heartbeat(last_s: float, expected: Validity) -> None:
     """E + S + P + J = 120 + 10 + 30 + 3 s."""
     builder = cluster(clients=("producer-0",)).at(100).fault(*PAUSE)
     send(builder, last_s, "broker-a")
@@ -166,9 +160,7 @@ def test_a_hung_broker_is_left_after_expiry_and_a_poll_that_its_heartbeat_holds_
 
 
 @pytest.mark.parametrize(("last_s", "expected"), [(262, Validity.VALID), (270, Validity.INVALID)])
-def test_a_broker_whose_links_are_healed_one_after_the_other_is_judged_until_the_first_name_server_may_have_it(
-    last_s: float, expected: Validity
-) -> None:
+def test_a_broker_is_judged_until_the_first_name_server_may_have_it_again(last_s: float, expected: Validity) -> None:
     """As before E + S + P + J; its link to the client is healed 2 s after the one to the NameServer."""
     links = [("broker-a", "ns-0"), ("producer-0", "broker-a")]
     builder = cluster(name_servers=1, clients=("producer-0",)).at(100)
@@ -199,9 +191,7 @@ def told_of_its_end(client: str) -> HistoryBuilder:
 
 
 @pytest.mark.parametrize(("last_s", "expected"), [(129, Validity.VALID), (131, Validity.INVALID)])
-def test_whatever_meets_a_producer_sends_to_no_broker_that_its_routes_name_no_more(
-    last_s: float, expected: Validity
-) -> None:
+def test_a_producer_sends_to_no_broker_that_its_routes_lack(last_s: float, expected: Validity) -> None:
     builder = told_of_its_end("producer-0")
     send(builder, last_s, "broker-a", address=address_of("broker-a"))
     verdict = send(builder, 150, "broker-b").end(200).judged(judge)
@@ -216,9 +206,7 @@ def test_whatever_meets_a_producer_sends_to_no_broker_that_its_routes_name_no_mo
         (None, Validity.UNKNOWN),  # an older history does not say
     ],
 )
-def test_a_consumer_pulls_from_none_after_the_rebalance_that_knew_its_queues(
-    shared: list[str] | None, expected: Validity
-) -> None:
+def test_a_consumer_pulls_from_none_after_its_next_rebalance(shared: list[str] | None, expected: Validity) -> None:
     builder = told_of_its_end("consumer-0")
     value = {"woken": False, "balanced": True} | ({} if shared is None else {"shared": shared})
     builder.at(140).event("consumer-0", "scheduled_task", f="doRebalance", duration_ms=2.0, value=value)

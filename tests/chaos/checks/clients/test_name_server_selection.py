@@ -65,9 +65,7 @@ def test_of_apaches_clients_only_the_order_in_which_they_chose_is_known_so_nothi
 
 
 @pytest.mark.parametrize(("is_dead", "verdict"), [(True, Validity.VALID), (False, Validity.INVALID)])
-def test_first_choices_of_clients_under_test_that_start_while_one_is_dead_are_no_matter_of_chance(
-    is_dead: bool, verdict: Validity
-) -> None:
+def test_first_choices_while_one_is_dead_are_no_matter_of_chance(is_dead: bool, verdict: Validity) -> None:
     names = [f"java-{number}" for number in range(60)]
     builder = cluster(name_servers=3, clients=names)
     if is_dead:
@@ -243,9 +241,7 @@ def test_leaving_a_name_server_that_did_not_fail_is_invalid() -> None:
 
 
 @pytest.mark.parametrize(("stall_ms", "verdict"), [(350.0, Validity.UNKNOWN), (250.0, Validity.INVALID)])
-def test_leaving_a_name_server_is_judged_where_the_client_ran_for_most_of_a_trys_time_out(
-    stall_ms: float, verdict: Validity
-) -> None:
+def test_leaving_is_judged_if_the_client_ran_for_most_of_the_time_out(stall_ms: float, verdict: Validity) -> None:
     builder = client()
     for tenth in range(360, 401, 6):
         builder.at(tenth / 10).lag(stall_ms, "producer-0", until_s=tenth / 10 + 0.6)
@@ -255,9 +251,7 @@ def test_leaving_a_name_server_is_judged_where_the_client_ran_for_most_of_a_trys
 
 
 @pytest.mark.parametrize(("by", "found"), [("peer", {}), ("server", {}), ("self", STICKY), ("client", STICKY)])
-def test_a_channel_that_the_name_server_ended_is_a_reason_to_leave_and_one_that_the_client_ended_is_none(
-    by: str, found: dict[str, int]
-) -> None:
+def test_a_channel_ended_by_the_name_server_is_a_reason_to_leave(by: str, found: dict[str, int]) -> None:
     assert broken(moved(channel(client(), 50.01, "close", NS[1], by), 70, 2)) == found
 
 
@@ -279,9 +273,7 @@ def test_who_is_on_the_new_list_is_kept_and_nobody_else(new: list[str], found: i
 
 
 @pytest.mark.parametrize(("profile", "closes", "found"), [("5.x", True, 0), ("5.x", False, 1), ("4.9", False, 0)])
-def test_since_5_3_1_the_channel_to_a_name_server_that_a_new_list_lacks_is_closed(
-    profile: str, closes: bool, found: int
-) -> None:
+def test_since_5_3_1_a_new_list_closes_the_channel_to_who_left_it(profile: str, closes: bool, found: int) -> None:
     builder = (
         client(profile=profile)
         .at(40)
@@ -299,9 +291,7 @@ def test_the_same_name_servers_in_another_order_are_no_new_list(new: list[str], 
 
 
 @pytest.mark.parametrize(("last", "found"), [(["ns-1", "ns-0"], 0), (["ns-0", "ns-2"], 1)])
-def test_a_list_that_nobody_fetched_between_two_of_the_same_name_servers_is_no_new_order(
-    last: list[str], found: int
-) -> None:
+def test_a_list_that_nobody_fetched_is_no_new_order(last: list[str], found: int) -> None:
     """Of a client that takes its list as given (random seed 1679478)."""
     told = cluster(3, clients=("producer-0",), name_server_list=["ns-0", "ns-1"], workload={"client_profile": "node"})
     for at_s, served in ((40, ["ns-0"]), (45, last)):
@@ -326,9 +316,7 @@ def test_a_client_without_a_list_calls_no_name_server_again() -> None:
 
 
 @pytest.mark.parametrize(("chosen_s", "wrong"), [(43.0, 0), (42.9, 1)])
-def test_where_two_calls_time_out_together_one_may_choose_before_the_other_has_closed_the_channel(
-    chosen_s: float, wrong: int
-) -> None:
+def test_of_two_calls_that_time_out_one_may_choose_before_the_close(chosen_s: float, wrong: int) -> None:
     only = NS[1:2]
     builder = starts().at(10).event("producer-0", "name_server_list", value=only)
     channel(choice(builder, "producer-0", only, 0), 10.01, "open", NS[1])
@@ -376,9 +364,7 @@ def test_a_look_up_that_its_clients_own_end_cut_short_has_not_given_up() -> None
     ("took_s", "other", "found"),
     [(0.001, True, {"attempts": 1}), (3.0, True, {}), (3.0, False, {"attempts": 1})],
 )
-def test_a_look_up_that_fails_without_a_try_waited_for_another_call(
-    took_s: float, other: bool, found: dict[str, int]
-) -> None:
+def test_a_look_up_without_a_try_waited_for_another(took_s: float, other: bool, found: dict[str, int]) -> None:
     builder = call(client(), 60, NS[1], "fail", took_s=took_s, value={"tried": []})
     builder = call(builder, 60.1, NS[1], took_s=3.5) if other else builder
     assert broken(call(builder, 90, NS[1])) == found

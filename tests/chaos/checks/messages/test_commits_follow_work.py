@@ -68,9 +68,7 @@ def test_a_queue_whose_offset_nobody_answered_is_not_taken(value: dict[str, None
 
 
 @pytest.mark.parametrize(("waited_until_s", "expected"), [(150.0, ["began without an answer"]), (149.0, [])])
-def test_a_question_for_an_offset_that_the_transport_saw_time_out_had_no_answer_whatever_the_consumer_says(
-    waited_until_s: float, expected: list[str]
-) -> None:
+def test_a_question_that_timed_out_had_no_answer(waited_until_s: float, expected: list[str]) -> None:
     builder = committed(worked(story(), 3), 103, 3, -1)
     builder.at(waited_until_s).event("consumer-0", "timed_out", f="QUERY_CONSUMER_OFFSET", duration_ms=5_000.0)
     other = {**AT, "op_id": "take-9"} | {"queue_id": 3}
@@ -132,9 +130,7 @@ def test_what_a_consumer_received_just_before_it_was_killed_may_not_be_recorded(
     ("channel", "client", "expected"),
     [("17", "consumer-0", []), ("25", "consumer-0", ["went back"]), ("17", "consumer-1", ["went back"])],
 )
-def test_what_an_older_channel_of_the_client_brings_late_goes_back_in_no_order(
-    channel: str, client: str, expected: list[str]
-) -> None:
+def test_late_commits_of_an_older_channel_go_back_in_no_order(channel: str, client: str, expected: list[str]) -> None:
     builder = committed(worked(story(), 5), 110, 5, -1, op_id="25")
     assert kinds(verdict(committed(builder, 110.03, 3, 5, client, op_id=channel))) == expected
 
@@ -356,9 +352,7 @@ def test_nothing_is_asked_of_a_run_when_the_queue_is_gone_or_the_way_is_not_free
 
 
 @pytest.mark.parametrize(("dropped_s", "found"), [(102.0, ["given up without a commit"]), (100.9, [])])
-def test_what_was_worked_off_is_committed_before_a_queue_goes_whatever_its_holder_says(
-    dropped_s: float, found: list[str]
-) -> None:
+def test_what_was_worked_off_is_committed_before_a_queue_goes(dropped_s: float, found: list[str]) -> None:
     told = dropped(worked(story(), 1).at(dropped_s))  # it says that it has committed nothing
     assert kinds(verdict(ran(told, 106))) == found
 
@@ -469,9 +463,7 @@ def test_where_a_broker_keeps_each_offset_one_too_high_no_consumer_went_back_or_
 
 
 @pytest.mark.parametrize(("killed_s", "guilty"), [(None, []), (100, []), (96, ["broker-a/1"])])
-def test_a_slave_has_forgotten_nothing_if_it_may_have_taken_over_its_masters_offsets(
-    killed_s: float | None, guilty: list[str]
-) -> None:
+def test_a_slave_that_may_have_copied_late_has_forgotten_nothing(killed_s: float | None, guilty: list[str]) -> None:
     """Random scenario 90770: the master had none of that queue yet when the slave took its table."""
     builder = cluster(brokers=("broker-a", "broker-a/1"), clients=("consumer-0",), workload={"queues": 1})
     builder = taken(builder.at(10))
@@ -538,9 +530,7 @@ def test_all_kinds_together_are_each_counted() -> None:
 
 
 @pytest.mark.parametrize(("offset", "found"), [(1, []), (5, ["went on at another offset"])])
-def test_a_consumer_that_is_told_that_its_offset_is_wrong_goes_on_where_the_broker_said(
-    offset: int, found: list[str]
-) -> None:
+def test_after_a_wrong_offset_a_consumer_goes_on_where_the_broker_said(offset: int, found: list[str]) -> None:
     told = committed(worked(story(), 1), 104, 1, -1).at(110)
     told.event("consumer-0", "pull", type="ok", offset=5, code=21, value={"max": 1, "min": 0, "next": 1}, **AT)
     assert kinds(verdict(dropped(told.at(120), offset=offset))) == found

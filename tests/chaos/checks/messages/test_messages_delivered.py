@@ -151,9 +151,7 @@ def test_a_delayed_message_comes_when_its_delay_is_over(received_s: float | None
 
 
 @pytest.mark.parametrize(("took_s", "found"), [(12, []), (2, ["late"])])
-def test_a_message_that_its_consumer_kept_had_reached_the_listener_before_it_was_kept(
-    took_s: float, found: list[str]
-) -> None:
+def test_a_message_that_was_kept_had_reached_the_listener(took_s: float, found: list[str]) -> None:
     """Random seed 1777005: neither its broker nor another took it back, and the next try came 5 s later."""
     failed = {"msg_key": "k-0", "offset": 0, "op_id": "take-0", "digest": 7, "attempt": 1, **AT}
     told = sent(story(), 100).at(113).event("consumer-0", "sent_back", f="kept", duration_ms=1000 * took_s, **failed)
@@ -171,9 +169,7 @@ def test_a_message_that_its_consumer_kept_had_reached_the_listener_before_it_was
         (None, "not received"),
     ],
 )
-def test_a_message_that_was_sent_back_comes_again_after_ten_seconds(
-    how: str, again_s: float | None, found: str | None
-) -> None:
+def test_what_was_sent_back_comes_again_after_ten_seconds(how: str, again_s: float | None, found: str | None) -> None:
     retry = {**AT, "topic": "%RETRY%nemesrv-consumers", "offset": 0, "op_id": "take-1"}
     builder = sent(story().event("consumer-0", "queue_taken", **retry), 100)
     failed = {"msg_key": "k-0", "offset": 0, "op_id": "take-0", "digest": 7, **AT}
@@ -217,9 +213,7 @@ def test_what_a_try_that_failed_had_stored_is_not_the_message_that_was_sent_back
         *[("anew", "4.9", 1, 0), ("anew", "4.9", 2, 1), ("anew", "5.x", 1, 1), ("anew", "5.x", 0, 0)],
     ],
 )
-def test_a_message_that_failed_max_reconsume_times_is_a_dead_letter(
-    how: str, profile: str, most: int, due: int
-) -> None:
+def test_what_failed_max_reconsume_times_is_a_dead_letter(how: str, profile: str, most: int, due: int) -> None:
     run = {"settings": {"consumer-0": {"maxReconsumeTimes": most}}, "profile": profile}
     builder = taken(cluster(clients=CLIENTS, workload={"queues": 4}, **run).at(10))
     retry = {**AT, "topic": "%RETRY%nemesrv-consumers", "offset": 0, "op_id": "take-1"}
@@ -237,9 +231,7 @@ def test_a_message_that_failed_max_reconsume_times_is_a_dead_letter(
         *[(141, "late"), (None, "not received")],
     ],
 )
-def test_a_level_of_delayed_messages_tries_again_each_10_s_while_the_disk_is_full(
-    received_s: float | None, found: str | None
-) -> None:
+def test_with_a_full_disk_delayed_messages_try_again_each_10_s(received_s: float | None, found: str | None) -> None:
     builder = story()
     for at_s, do in ((103, "fill_disk"), (120, "free_disk")):
         row = {"source": "broker-a", "f": do, "fault_id": do, "value": {"asked_ms": 1000.0 * at_s}}
@@ -463,9 +455,7 @@ def test_each_group_of_a_topic_must_have_it_and_none_of_another() -> None:
 
 @pytest.mark.parametrize("of_refused", [False, True])
 @pytest.mark.parametrize(("tried", "who"), [((2, 2), "producer-0"), ((1, 2), "consumer-0"), ((2,), "consumer-0")])
-def test_a_producer_changed_them_if_they_alone_were_tried_before(
-    tried: tuple[int, ...], who: str, of_refused: bool
-) -> None:
+def test_a_producer_changed_what_alone_was_tried_before(tried: tuple[int, ...], who: str, of_refused: bool) -> None:
     builder = story()
     for offset, tries in enumerate(tried):
         sent(builder, 100 + offset, offset)

@@ -42,9 +42,7 @@ def test_an_offset_given_twice_is_invalid() -> None:
     ("sent_s", "offset", "expected"),
     [(70, 9, Validity.INVALID), (70, 10, Validity.VALID), (99.9, 9, Validity.VALID)],
 )
-def test_a_slave_that_was_made_master_gives_no_offset_again_of_a_message_that_it_had_copied(
-    sent_s: float, offset: int, expected: Validity
-) -> None:
+def test_a_new_master_gives_no_offset_again_that_it_had_copied(sent_s: float, offset: int, expected: Validity) -> None:
     builder = cluster(1, ("broker-a", "broker-a/1"), ("producer-0",)).at(sent_s)
     builder.event("producer-0", "send", type="ok", msg_key="k-0", offset=9, duration_ms=1, **AT)
     builder.at(100).fault(*KILL)
@@ -86,9 +84,7 @@ def test_queues_and_producers_are_in_no_order_with_each_other() -> None:
         (False, ("take-0", "take-0"), Validity.VALID),
     ],
 )
-def test_only_an_ordered_workload_must_hand_over_by_offset_and_only_within_a_holding(
-    ordered: bool, op_ids: tuple[str, str], expected: Validity
-) -> None:
+def test_only_ordered_work_is_handed_over_by_offset(ordered: bool, op_ids: tuple[str, str], expected: Validity) -> None:
     builder = cluster(clients=("producer-0", "consumer-0"), workload={"ordered": ordered})
     builder.at(9).event("producer-0", "send", type="ok", msg_key="k-0", offset=0, **AT)
     for offset, op_id in zip((5, 4), op_ids, strict=True):
@@ -182,9 +178,7 @@ def test_a_broker_that_says_a_wrong_end_or_beginning_is_accused_and_a_slave_may_
 
 
 @pytest.mark.parametrize(("cut_s", "wrong"), [(None, True), (50, False)])
-def test_a_slave_has_what_its_master_acknowledged_while_nothing_was_done_to_them(
-    cut_s: float | None, wrong: bool
-) -> None:
+def test_a_slave_has_what_its_master_acknowledged_in_quiet_times(cut_s: float | None, wrong: bool) -> None:
     builder = cluster(1, ("broker-a", "broker-a/1"), ("producer-0", "consumer-0"), workload={"topic": "orders"})
     if cut_s is not None:
         builder.at(cut_s).fault("f1", "cut", "toxiproxy.disabled", "broker-a/1", "broker-a")
@@ -209,9 +203,7 @@ def test_a_slave_has_what_its_master_acknowledged_while_nothing_was_done_to_them
         ("answered too few messages", 4, {"count": 1, "first": 3, "last": 3, "rising": 1}),
     ],
 )
-def test_messages_are_as_many_as_were_asked_for_and_are_there_rise_from_the_offset_and_end_just_before_the_next(
-    kind: str, next_: int, handed: dict[str, int]
-) -> None:
+def test_messages_of_an_answer_rise_from_the_offset_to_the_next(kind: str, next_: int, handed: dict[str, int]) -> None:
     assert answered(3, 0, 0, 5, next_, **handed) == ([("broker-a", kind)] if kind else [])
 
 

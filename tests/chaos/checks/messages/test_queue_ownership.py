@@ -55,9 +55,7 @@ def test_a_queue_that_nobody_owns_in_a_quiet_time_is_invalid() -> None:
 
 
 @pytest.mark.parametrize(("latency_ms", "expected"), [(10, Validity.INVALID), (500, Validity.VALID)])
-def test_a_round_whose_calls_each_wait_for_a_slow_link_takes_longer_than_one_call_may(
-    latency_ms: int, expected: Validity
-) -> None:
+def test_a_round_over_a_slow_link_takes_longer_than_one_call(latency_ms: int, expected: Validity) -> None:
     slow = ("f0", "latency", "toxiproxy.latency", "consumer-1", "broker-b")
     builder = group().at(50).fault(*slow, value={"latency_ms": latency_ms})
     assign(builder, 101, "consumer-1", []).at(102).learns("consumer-1", "broker-a", "broker-b")
@@ -66,9 +64,7 @@ def test_a_round_whose_calls_each_wait_for_a_slow_link_takes_longer_than_one_cal
 
 
 @pytest.mark.parametrize(("settled_s", "expected"), [(172, Validity.VALID), (176, Validity.INVALID)])
-def test_when_the_last_consumer_has_lost_a_broker_from_its_route_the_others_queues_are_shared_in_time(
-    settled_s: float, expected: Validity
-) -> None:
+def test_queues_are_shared_once_the_last_consumer_knows_the_loss(settled_s: float, expected: Validity) -> None:
     """One learns at 120 s that the broker is gone, the other at 150 s; Qr + A = 23 s later each queue has one owner."""
     builder = group().at(101).fault(*KILL).at(120).learns("consumer-0", "broker-b")
     assign(builder, 121, "consumer-0", B[:2]).at(150).learns("consumer-1", "broker-b")
@@ -76,9 +72,7 @@ def test_when_the_last_consumer_has_lost_a_broker_from_its_route_the_others_queu
 
 
 @pytest.mark.parametrize(("settled_s", "expected"), [(190, Validity.VALID), (196, Validity.INVALID)])
-def test_a_round_under_way_may_ask_a_hung_broker_for_each_of_its_queues_before_the_next_one_shares_by_the_new_route(
-    settled_s: float, expected: Validity
-) -> None:
+def test_a_round_may_ask_a_hung_broker_for_each_of_its_queues(settled_s: float, expected: Validity) -> None:
     """Qr + A after the route came at 150 s, and 5 s for each of the four queues."""
     builder = group().at(101).fault(*PAUSE).at(120).learns("consumer-0", "broker-b")
     assign(builder, 121, "consumer-0", B[:2]).at(150).learns("consumer-1", "broker-b")
@@ -86,9 +80,7 @@ def test_a_round_under_way_may_ask_a_hung_broker_for_each_of_its_queues_before_t
 
 
 @pytest.mark.parametrize(("settled_s", "expected"), [(208, Validity.VALID), (212, Validity.INVALID)])
-def test_a_round_that_gives_queues_up_may_ask_a_hung_name_server_for_each_where_its_broker_is(
-    settled_s: float, expected: Validity
-) -> None:
+def test_a_round_may_ask_a_hung_name_server_for_each_queue_given_up(settled_s: float, expected: Validity) -> None:
     """Qr + A after the route came at 150 s, and for each of the four queues 3 s for the lock, and 2 C for the look-up:
     two NameServers are on the list."""
     builder = group().at(101).fault(*KILL).at(120).learns("consumer-0", "broker-b")
@@ -98,9 +90,7 @@ def test_a_round_that_gives_queues_up_may_ask_a_hung_name_server_for_each_where_
 
 
 @pytest.mark.parametrize(("back_s", "expected"), [(172, Validity.VALID), (176, Validity.INVALID)])
-def test_a_consumer_that_a_broker_has_forgotten_has_its_queues_when_all_list_it_again(
-    back_s: float, expected: Validity
-) -> None:
+def test_a_forgotten_consumer_has_its_queues_when_all_list_it_again(back_s: float, expected: Validity) -> None:
     """Until its heartbeat at 150 s the others are right to leave it out, however long that is."""
     builder = group().at(100).forgets("broker-a", "consumer-1", "expired")
     assign(builder, 110, "consumer-1", []).at(150).hears("broker-a", "consumer-1")
@@ -108,9 +98,7 @@ def test_a_consumer_that_a_broker_has_forgotten_has_its_queues_when_all_list_it_
 
 
 @pytest.mark.parametrize(("expires_s", "expected"), [(220, Validity.VALID), (110, Validity.INVALID)])
-def test_a_consumer_that_a_broker_lists_twice_shares_by_three_until_its_lost_channel_expires(
-    expires_s: float, expected: Validity
-) -> None:
+def test_a_consumer_that_is_listed_twice_shares_by_three(expires_s: float, expected: Validity) -> None:
     builder = group().at(100).hears("broker-a", "consumer-1", "its next channel")
     assign(builder, 101, "consumer-1", B[:2]).at(expires_s).forgets("broker-a", "consumer-1", "expired")
     assert check(assign(builder, 221, "consumer-1", B).end(300)).verdict is expected
@@ -147,9 +135,7 @@ def test_members_whose_routes_differ_are_not_judged() -> None:
 
 
 @pytest.mark.parametrize("fault", [("pause", "sigstop", "broker-a"), ("black_hole", "", "consumer-0", "broker-a")])
-def test_an_apache_broker_that_was_hung_counts_members_twice_until_their_channels_expire(
-    fault: tuple[str, ...],
-) -> None:
+def test_a_hung_apache_broker_counts_members_twice_until_channels_expire(fault: tuple[str, ...]) -> None:
     """122 s on 4.9.7: expiry 120 s, scan 10 s, then Qr + A. It does not say whom it lists."""
     builder = group().at(100).fault("f1", *fault, until_s=300)
     assert stretches(builder.made_by("apache-4.9.7", "broker-a").end(500))[-1] == (300 + 120 + 10 + 20 + 3, 500)
@@ -158,9 +144,7 @@ def test_an_apache_broker_that_was_hung_counts_members_twice_until_their_channel
 @pytest.mark.parametrize(
     ("consumer_of", "quiet_from_s"), [("ours", 105 + 20 + 3), ("apache-4.9.7", 105 + 120 + 10 + 20 + 3)]
 )
-def test_an_apache_broker_that_stood_still_and_cost_no_call_of_ours_lists_whom_it_listed(
-    consumer_of: str, quiet_from_s: float
-) -> None:
+def test_an_apache_broker_that_cost_no_call_lists_whom_it_listed(consumer_of: str, quiet_from_s: float) -> None:
     builder = group().made_by("apache-4.9.7", "broker-a").made_by(consumer_of, "consumer-0")
     builder.at(105).event("broker-a", "timer_lag", lag_ms=5_000.0, duration_ms=5_000.0)
     assert stretches(builder.end(500))[-1] == (quiet_from_s, 500)

@@ -56,9 +56,7 @@ def test_a_member_takes_its_own_slice_and_not_another_members() -> None:
 
 
 @pytest.mark.parametrize(("answered", "guilty"), [(IDS[1::-1], "broker-b"), (IDS[:1], None)])
-def test_a_broker_that_answers_another_list_than_it_has_is_guilty_where_the_consumer_goes_by_it(
-    answered: Sequence[str], guilty: str | None
-) -> None:
+def test_a_broker_that_answers_another_list_than_it_has_is_guilty(answered: Sequence[str], guilty: str | None) -> None:
     told = story(NAMES[0])
     for at_s, broker in ((9.97, "broker-a"), (9.9985, "broker-b")):  # the first was right in the round before
         told.at(at_s)

@@ -114,9 +114,7 @@ def test_neither_a_pause_of_the_timeline_nor_an_inexact_log_of_apaches_is_a_stal
 
 
 @pytest.mark.parametrize(("ran_s", "end_s"), [((), 30.0), ((10.5, 11.5), 30.0), (range(22, 30), 22.0)])
-def test_a_pause_lasts_until_its_process_runs_again_whoever_resumed_the_process(
-    ran_s: Sequence[float], end_s: float
-) -> None:
+def test_a_pause_lasts_until_its_process_runs_again(ran_s: Sequence[float], end_s: float) -> None:
     builder = HistoryBuilder(profile="4.9").node("ns-0")
     builder.at(10).fault("f1", "pause", "sigstop", "ns-0", until_s=30)
     for at_s in ran_s:
@@ -135,9 +133,7 @@ def test_each_chained_timer_may_be_as_late_as_was_measured_and_a_machine_later_t
 
 
 @pytest.mark.parametrize(("last_s", "stood_still_ms"), [(11, [8_000.0]), (18, [])])
-def test_a_process_that_is_killed_while_it_stands_still_was_late_from_its_last_row_on(
-    last_s: int, stood_still_ms: list[float]
-) -> None:
+def test_a_process_killed_at_a_stall_was_late_from_its_last_row_on(last_s: int, stood_still_ms: list[float]) -> None:
     builder = HistoryBuilder(profile="4.9").node("ns-0")
     for at_s in range(1, last_s + 1):
         builder.at(at_s).event("ns-0", "timer_lag", lag_ms=2.0, duration_ms=1000.0)

@@ -7,9 +7,7 @@ from tests.chaos.builder import HistoryBuilder
 
 
 @pytest.mark.parametrize(("at_s", "may_fail"), [(50, True), (900, False)])
-def test_a_send_may_fail_until_the_brokers_have_fetched_a_list_with_the_producers_name_server(
-    at_s: float, may_fail: bool
-) -> None:
+def test_a_send_may_fail_until_brokers_fetch_the_producers_list(at_s: float, may_fail: bool) -> None:
     own = {"producer-0": {"name_servers": ["ns-1"]}, "broker-b": {"name_servers": ["ns-1"], "joins_at_s": 600.0}}
     builder = HistoryBuilder(profile="4.9", time_scale=1, name_server_list=["ns-0"], nodes=own)
     for name in ("ns-0", "ns-1", "broker-a", "producer-0"):

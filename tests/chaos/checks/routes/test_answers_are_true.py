@@ -180,9 +180,7 @@ def test_a_history_without_look_ups_or_without_what_came_is_unknown() -> None:
 @pytest.mark.parametrize(
     ("asked_s", "took_s", "kinds"), [(60, 0.01, ["code 17 while stopping"]), (40, 0.01, []), (64.95, 0.1, [])]
 )
-def test_code_17_of_a_name_server_that_is_being_stopped_is_wrong_for_what_it_had(
-    asked_s: float, took_s: float, kinds: list[str]
-) -> None:
+def test_code_17_of_a_stopping_name_server_is_wrong(asked_s: float, took_s: float, kinds: list[str]) -> None:
     """A stranger's: it lost its channels first (apache/rocketmq#11072). Its next process begins empty."""
     builder = story()
     for broker in BOTH:

@@ -63,9 +63,7 @@ def test_a_name_server_that_goes_on_naming_the_old_address_is_invalid() -> None:
     ("address", "expected"),
     [(NEW, Validity.VALID), (None, Validity.VALID), (OLD, Validity.INVALID)],  # None: it knew of none
 )
-def test_a_client_that_sends_to_the_old_address_which_its_routes_name_no_more_is_invalid(
-    address: str | None, expected: Validity
-) -> None:
+def test_a_client_that_sends_to_the_old_address_is_invalid(address: str | None, expected: Validity) -> None:
     builder = use(use(history(), 180, "broker-a", address), 190, "broker-b", address_of("broker-b"))
     verdict = builder.end(300).judged(dead_brokers_avoided.judge)
     assert verdict.verdict is expected, verdict.why

@@ -67,9 +67,7 @@ def test_a_slave_copies_the_log_of_the_master_in_the_first_answer_of_a_round(fir
 
 @pytest.mark.parametrize("f", ["UNREGISTER_BROKER", "REGISTER_BROKER"])
 @pytest.mark.parametrize(("at_ms", "is_there"), [(20.0, True), (40.0, False), (50.0, True)])
-def test_a_slave_is_told_no_master_whose_address_somebody_unregistered_or_registered_under_another_id(
-    f: str, at_ms: float, is_there: bool
-) -> None:
+def test_a_slave_is_told_no_master_whose_address_is_gone(f: str, at_ms: float, is_there: bool) -> None:
     registered = [Request(at_ms, "REGISTER_BROKER", address="10.0.0.1:1") for at_ms in (1.0, 31.0)]
     by_hand = Request(at_ms, f, id_=1, address="10.0.0.1:1")
     assert is_live([*registered, by_hand], "10.0.0.1:1", 44.0, 46.0) is is_there

@@ -112,9 +112,7 @@ NOT_JUDGED = (
         (2, False, "", f"{NOT_JUDGED}is not judged); allowed 60.0"),
     ],
 )
-def test_of_two_tables_that_of_the_minority_or_that_which_is_not_what_was_read_is_wrong(
-    name_servers: int, *, is_read: bool, guilty: str, said: str
-) -> None:
+def test_the_minority_or_the_unread_table_is_wrong(name_servers: int, *, is_read: bool, guilty: str, said: str) -> None:
     story = tables_apart(195, 260, name_servers=name_servers)
     for name_server in ("ns-0", "ns-1") if is_read else ():
         for broker in BOTH:
@@ -140,9 +138,7 @@ def test_name_servers_on_nobodys_list_promise_nothing() -> None:
     ("received_s", "expected"),
     [(159.0, Validity.VALID), (161.0, Validity.INVALID), (None, Validity.INVALID)],
 )
-def test_a_message_is_due_by_its_promise_though_its_broker_is_lost_to_the_consumer(
-    received_s: float | None, expected: Validity
-) -> None:
+def test_a_message_is_due_by_its_promise_alone(received_s: float | None, expected: Validity) -> None:
     clients = ("producer-0", "consumer-0")
     story = promising("delivered_within_s", 60, clients=clients)
     story.at(50).fault("f1", *BLACK_HOLE, "consumer-0", "broker-a")

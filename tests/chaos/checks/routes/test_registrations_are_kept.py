@@ -50,9 +50,7 @@ def test_a_registration_that_is_acknowledged_and_forgotten_is_invalid() -> None:
 
 
 @pytest.mark.parametrize("again", [True, False])
-def test_a_name_server_that_is_paused_again_as_it_runs_on_scans_no_sooner_than_after_the_last_pause(
-    again: bool,
-) -> None:
+def test_a_name_server_scans_no_sooner_than_after_its_last_pause(again: bool) -> None:
     told = story(10).at(12).fault(*HOLE)
     for number, (from_s, to_s) in enumerate([(20, 200), (200, 300)] if again else [(20, 200)]):
         pause = f"pause-{number}", "pause", "sigstop", "ns-0"
@@ -66,7 +64,7 @@ def test_a_name_server_that_is_paused_again_as_it_runs_on_scans_no_sooner_than_a
     [(True, False, 0), (True, True, 0), (False, False, 1), (False, True, 1)],
 )
 @pytest.mark.parametrize("sets_clock", [True, False])
-def test_who_registers_a_broker_by_hand_names_no_time_out_and_it_stays_for_the_default_of_120_s(
+def test_a_registration_by_hand_lasts_for_the_default_of_120_s(
     by_hand: bool, beats: bool, wrong: int, sets_clock: bool
 ) -> None:
     told = cluster(name_servers=1, brokers=("broker-a",), timers={"E_ms": 10_000}, profile="5.x")
@@ -152,9 +150,7 @@ def test_silence_counts_from_the_last_registration_and_not_from_the_fault(gone_s
         (135.1, Validity.INVALID, Validity.INVALID),
     ],
 )
-def test_apaches_5_x_brokers_channel_is_not_idle_since_its_last_registration_so_the_scan_is_first(
-    gone_s: float, ours: Validity, apaches: Validity
-) -> None:
+def test_the_scan_comes_first_for_apaches_5_x_brokers(gone_s: float, ours: Validity, apaches: Validity) -> None:
     """It asks its NameServer for its group every 5 s: gone by E + S after 10.01 s, at the latest."""
     for made_by, verdict in (("ours", ours), ("apache-5.3.3", apaches)):
         builder = story(10).at(20).fault(*HOLE).made_by(made_by, "broker-a")
@@ -194,9 +190,7 @@ def test_a_machine_that_stood_still_is_unknown() -> None:
 
 
 @pytest.mark.parametrize(("asks", "kept"), [(1, True), (2, False)])
-def test_a_question_that_4_9_answers_unchanged_keeps_a_broker_and_one_about_another_version_does_not(
-    asks: int, kept: bool
-) -> None:
+def test_a_question_keeps_a_broker_only_if_its_version_is_unchanged(asks: int, kept: bool) -> None:
     told = story()
     about = {"op_id": "1", "broker_name": "broker-a", "broker_id": 0, "address": address_of("broker-a")}
     registers = {"version": [0, 1, 1], "topics": {"orders": [4, 4, 6, 0]}, "cluster": "DefaultCluster"}

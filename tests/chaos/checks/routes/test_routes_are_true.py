@@ -85,9 +85,7 @@ def partition(*, dropped_at_s: float, back_at_s: float, healed_at_s: float = 255
         (195, 295, Validity.INVALID),  # 40 s after the heal: later than R + C = 33 s
     ],
 )
-def test_a_partition_has_an_earliest_and_a_latest_drop_and_a_latest_return(
-    dropped_at_s: float, back_at_s: float, expected: Validity
-) -> None:
+def test_a_partition_has_a_window_to_drop_and_return(dropped_at_s: float, back_at_s: float, expected: Validity) -> None:
     verdict = check(partition(dropped_at_s=dropped_at_s, back_at_s=back_at_s))
     assert verdict.verdict is expected, verdict
     if expected is Validity.VALID:
@@ -232,9 +230,7 @@ def test_a_paused_broker_is_dropped_by_expiry_and_its_own_lateness_does_not_wide
 
 
 @pytest.mark.parametrize(("made_s", "expected"), [(50, Validity.INVALID), (150, Validity.VALID), (110, Validity.VALID)])
-def test_a_topic_that_a_broker_made_when_it_was_lost_to_a_name_server_need_not_be_there(
-    made_s: float, expected: Validity
-) -> None:
+def test_a_topic_made_while_its_broker_was_lost_need_not_be_there(made_s: float, expected: Validity) -> None:
     """What was there at the loss must stay until the broker may be dropped."""
     builder = cluster().at(made_s).topic("broker-a", "payments").at(made_s + 0.1).route("ns-1", "payments", "broker-a")
     for link in (("broker-a", "ns-0"), ("broker-b", "ns-0")):
@@ -258,9 +254,7 @@ def test_of_a_table_of_no_list_of_a_broker_the_broker_is_guilty_where_it_registe
     ("read_s", "topics", "guilty"),
     [(None, 2, "broker-a"), (150, 2, "ns-0"), (159.9999, 2, "broker-a"), (150, 1, "broker-a")],
 )
-def test_a_broker_that_a_table_lacks_is_guilty_unless_the_name_server_had_read_its_whole_registration(
-    read_s: float | None, topics: int, guilty: str
-) -> None:
+def test_a_broker_is_guilty_unless_its_registration_was_read(read_s: float | None, topics: int, guilty: str) -> None:
     told = cluster(name_servers=1, brokers=("broker-a",)).at(50).route("ns-0", "orders")
     if read_s is not None:
         told.at(read_s).registers("ns-0", "broker-a", {key: [4, 4, 6, 0] for key in ("orders", "more")[:topics]})

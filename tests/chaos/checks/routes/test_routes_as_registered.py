@@ -80,9 +80,7 @@ def test_a_row_that_is_right_only_later_was_wrong_while_it_was_held_and_no_longe
 
 
 @pytest.mark.parametrize("killed", [True, False])
-def test_what_a_broker_sent_in_its_last_moment_a_route_may_show_though_nobody_recorded_the_call(
-    *, killed: bool
-) -> None:
+def test_a_route_may_show_what_a_broker_sent_in_its_last_moment(*, killed: bool) -> None:
     """Random scenario 90732: the link was slow, and broker-a died before the answer came."""
     new = route_of(*BOTH)
     new["queues"]["broker-a"] = [8, 8, 6, 0]
@@ -168,9 +166,7 @@ def test_a_broker_that_registers_what_it_is_not_or_has_not_is_guilty(builder: Hi
         ("DefaultCluster", address_of("broker-a/1"), ["an address that it does not have"]),
     ],
 )
-def test_a_broker_names_itself_in_questions_and_heartbeats(
-    f: str, cluster_name: str, address: str, wrong: list[str]
-) -> None:
+def test_a_broker_names_itself_in_all_that_it_asks(f: str, cluster_name: str, address: str, wrong: list[str]) -> None:
     builder = cluster(1, ("broker-a", "broker-a/1")).at(1).registers("ns-0", "broker-a")
     builder.at(5).read("ns-0", f, "broker-a", address=address, value={"cluster": cluster_name})
     asks = "questions (322)" if f == "QUERY_DATA_VERSION" else "heartbeats (904)"
@@ -206,9 +202,7 @@ def test_a_slave_that_unregisters_its_masters_id_is_guilty_and_somebody_by_hand_
     ("master", "wrong"),
     [(A, ["registers other topics than its master has"]), ("127.0.0.1:1", []), (None, [])],
 )
-def test_a_slave_has_its_masters_topics_only_if_it_was_told_its_masters_address(
-    master: str | None, wrong: list[str]
-) -> None:
+def test_a_slave_has_its_masters_topics_if_it_knew_the_address(master: str | None, wrong: list[str]) -> None:
     builder = cluster(1, ("broker-a", "broker-a/1")).at(1).registers("ns-0", "broker-a", ORDERS)
     for at_s in (100, 130):
         builder.at(at_s).event("broker-a/1", "register", type="ok", name_server="127.0.0.1:1", value={"master": master})
@@ -220,9 +214,7 @@ def test_a_slave_has_its_masters_topics_only_if_it_was_told_its_masters_address(
 @pytest.mark.parametrize(
     ("made_s", "wrong"), [(20, []), (25, ["makes a retry topic"]), (None, ["makes a retry topic"])]
 )
-def test_a_broker_makes_the_retry_topic_of_a_group_when_its_first_member_beats(
-    made_s: float | None, wrong: list[str]
-) -> None:
+def test_a_retry_topic_is_made_when_its_first_member_beats(made_s: float | None, wrong: list[str]) -> None:
     builder = story().node("consumer-0").at(20).hears("broker-a", "consumer-0", versions={"%RETRY%group": 1})
     if made_s is not None:
         builder.at(made_s).event("broker-a", "topic", topic="%RETRY%group", value={"read": 1, "write": 1, "perm": 6})
@@ -237,9 +229,7 @@ def test_a_send_may_make_the_retry_topic_of_a_group_that_no_heartbeat_makes(crea
 
 
 @pytest.mark.parametrize(("paused", "wrong"), [(True, []), (False, ["registers an id that it does not have"])])
-def test_a_name_server_that_stood_still_reads_registrations_from_before_a_switch(
-    paused: bool, wrong: list[str]
-) -> None:
+def test_a_name_server_that_stood_still_reads_what_was_before_a_switch(paused: bool, wrong: list[str]) -> None:
     """Random seed 1790037."""
     builder = cluster(1, ("broker-a", "broker-a/1")).at(5).fault(*KILL)
     if paused:
@@ -296,9 +286,7 @@ def test_the_slave_with_the_least_id_acts_for_a_master_that_is_gone(acts: int, w
         ([(20.1, "1"), (40.0, "1")], True),
     ],
 )
-def test_a_name_server_that_is_set_so_tells_the_slave_of_the_new_least_id_at_once(
-    told: list[tuple[float, str]], is_wrong: bool
-) -> None:
+def test_a_name_server_tells_the_slave_of_the_new_least_id(told: list[tuple[float, str]], is_wrong: bool) -> None:
     brokers, slave = ("broker-a", "broker-a/1"), address_of("broker-a/1")
     builder = cluster(1, brokers, settings={"ns-0": {"notifyMinBrokerIdChanged": True}}, profile="5.x")
     for broker in brokers:
@@ -335,9 +323,7 @@ def shown(builder: HistoryBuilder, at_s: float, perm: int = 6, **ids: str) -> Hi
 
 
 @pytest.mark.parametrize(("version", "wrong"), [(2, []), (1, [("ns-0", "queues of an old version")])])
-def test_a_registration_of_an_unchanged_version_leaves_a_wiped_permission(
-    version: int, wrong: list[tuple[str, str]]
-) -> None:
+def test_an_unchanged_version_leaves_a_wiped_permission(version: int, wrong: list[tuple[str, str]]) -> None:
     builder = read((1, 1, ORDERS)).at(20)
     shown(builder.read("ns-0", "WIPE_WRITE_PERM_OF_BROKER", "broker-a", address=None, broker_id=None), 20, perm=4)
     shown(builder.at(31).registers("ns-0", "broker-a", ORDERS, version), 31)
@@ -345,9 +331,7 @@ def test_a_registration_of_an_unchanged_version_leaves_a_wiped_permission(
 
 
 @pytest.mark.parametrize(("version", "wrong"), [(2, []), (1, [("ns-0", "queues of an old version")])])
-def test_a_registration_of_an_unchanged_version_brings_no_deleted_topic_back(
-    version: int, wrong: list[tuple[str, str]]
-) -> None:
+def test_an_unchanged_version_brings_no_deleted_topic_back(version: int, wrong: list[tuple[str, str]]) -> None:
     builder = read((1, 1, MORE)).at(20)
     builder.read("ns-0", "DELETE_TOPIC_IN_NAMESRV", topic="orders")
     builder.event("admin", "admin", f="delete_topic", type="ok", target="ns-0", code=0, topic="orders", duration_ms=1)
@@ -357,9 +341,7 @@ def test_a_registration_of_an_unchanged_version_brings_no_deleted_topic_back(
 
 
 @pytest.mark.parametrize(("version", "wrong"), [(2, []), (1, [("ns-0", "address of an old version")])])
-def test_a_living_address_stays_unless_another_has_a_greater_state_version(
-    version: int, wrong: list[tuple[str, str]]
-) -> None:
+def test_only_a_greater_state_version_takes_a_living_address(version: int, wrong: list[tuple[str, str]]) -> None:
     builder = cluster(1, ("broker-a",), profile="5.x").at(1)
     builder.registers("ns-0", "broker-a", MORE, state_version=2)
     shown(builder.at(20).registers("ns-0", "broker-a", MORE, 2, address=B, state_version=version), 20, id_0=B)
@@ -369,9 +351,7 @@ def test_a_living_address_stays_unless_another_has_a_greater_state_version(
 @pytest.mark.parametrize(
     ("version", "changed", "is_wrong"), [(1, False, False), (1, True, True), (2, True, False), (2, False, True)]
 )
-def test_a_name_server_answers_whether_a_broker_has_another_version_than_it_registered(
-    version: int, changed: bool, is_wrong: bool
-) -> None:
+def test_a_name_server_answers_whether_a_version_is_another(version: int, changed: bool, is_wrong: bool) -> None:
     builder = (
         read((1, 1, MORE)).at(20).read("ns-0", "QUERY_DATA_VERSION", "broker-a", value={"version": [0, 0, version]})
     )
@@ -384,9 +364,7 @@ def test_a_name_server_answers_whether_a_broker_has_another_version_than_it_regi
 @pytest.mark.parametrize(
     ("codes", "wrong"), [((1,), []), ((0,), [("ns-0", "refuses a single topic")]), ((0, 1), [])], ids=str
 )
-def test_a_name_server_of_5_x_refuses_a_first_registration_of_one_topic_in_one_of_its_answers_of_that_moment(
-    codes: tuple[int, ...], wrong: list[tuple[str, str]]
-) -> None:
+def test_5_x_refuses_a_first_registration_of_one_topic(codes: tuple[int, ...], wrong: list[tuple[str, str]]) -> None:
     builder = read((1, 1, ORDERS))
     builder.rows[0]["value"]["profile"] = "5.x"
     for code in codes:
@@ -422,9 +400,7 @@ def test_a_broker_that_is_started_again_has_the_topics_that_it_had(
     ("versions", "wrong"),
     [((2, 2, 2), []), ((3, 3, 3), ["changes its version"]), ((2, 2, 1), ["keeps its version"])],
 )
-def test_a_broker_raises_its_data_version_as_a_topic_changes_and_keeps_it_over_a_restart(
-    versions: tuple[int, ...], wrong: list[str]
-) -> None:
+def test_a_data_version_rises_with_topics_and_survives_a_restart(versions: tuple[int, ...], wrong: list[str]) -> None:
     kill = "f1", "kill", "sigkill", "broker-a"
     builder = read((1, 1, ORDERS)).at(1).topic("broker-a", "orders")
     builder.rows[-1]["value"] |= {"version": 2}
@@ -458,9 +434,7 @@ def test_a_refusal_is_not_held_against_another_registration_of_the_same_moment()
 
 
 @pytest.mark.parametrize(("f", "wrong"), [("update_config", []), ("update_topic", ["keeps its version"])])
-def test_a_broker_writes_its_version_at_a_change_of_a_topic_and_not_at_a_change_of_its_permission(
-    f: str, wrong: list[str]
-) -> None:
+def test_a_broker_writes_its_version_only_as_a_topic_changes(f: str, wrong: list[str]) -> None:
     sent: dict[str, Any] = {"type": "ok", "name_server": address_of("ns-0")}
     builder = story().at(0.5).event("broker-a", "register", value={"version": 1}, **sent)
     said = {"settings": {"brokerPermission": 2}} if f == "update_config" else {"perm": 2}

@@ -75,9 +75,7 @@ def test_a_name_server_whose_log_nobody_read_is_compared_with_no_other() -> None
 
 
 @pytest.mark.parametrize(("has_it", "expected"), [("broker-a", Validity.INVALID), ("broker-a/1", Validity.VALID)])
-def test_a_topic_that_its_master_lacks_may_be_at_the_name_server_alone_that_heard_its_slave_first(
-    has_it: str, expected: Validity
-) -> None:
+def test_a_topic_that_its_master_lacks_may_be_where_its_slave_was_heard(has_it: str, expected: Validity) -> None:
     builder = cluster(brokers=("broker-a", "broker-a/1", "broker-b"))
     for broker in (has_it, "broker-b"):  # of another master it is no matter
         builder.topic(broker, "%RETRY%group")
@@ -86,9 +84,7 @@ def test_a_topic_that_its_master_lacks_may_be_at_the_name_server_alone_that_hear
 
 
 @pytest.mark.parametrize(("second_at_s", "expected"), [(130, Validity.VALID), (140, Validity.INVALID)])
-def test_a_topic_that_a_slave_had_first_is_at_all_name_servers_when_its_master_has_had_it_for_its_window(
-    second_at_s: float, expected: Validity
-) -> None:
+def test_a_topic_of_a_slave_is_everywhere_a_window_after_its_master(second_at_s: float, expected: Validity) -> None:
     builder = cluster(brokers=("broker-a", "broker-a/1")).topic("broker-a/1", "%RETRY%group")
     builder.at(50).route("ns-0", "%RETRY%group", "broker-a").at(100).topic("broker-a", "%RETRY%group")
     builder.at(second_at_s).route("ns-1", "%RETRY%group", "broker-a")
@@ -96,9 +92,7 @@ def test_a_topic_that_a_slave_had_first_is_at_all_name_servers_when_its_master_h
 
 
 @pytest.mark.parametrize(("is_deleted", "expected"), [(False, Validity.INVALID), (True, Validity.VALID)])
-def test_a_topic_that_its_broker_deleted_may_stay_at_the_name_server_that_heard_of_it(
-    is_deleted: bool, expected: Validity
-) -> None:
+def test_a_deleted_topic_may_stay_where_it_was_heard_of(is_deleted: bool, expected: Validity) -> None:
     builder = cluster(brokers=("broker-a",)).topic("broker-a", "by-hand")
     if is_deleted:
         builder.at(50).event("broker-a", "topic", topic="by-hand")

@@ -118,18 +118,14 @@ def test_a_broker_that_asks_first_may_wait_for_a_name_server_that_hangs() -> Non
 
 
 @pytest.mark.parametrize(("asks", "wrong"), [({"F_ms": 12_000.0}, 0), ({}, 1)])
-def test_a_broker_that_asks_first_may_register_at_its_start_when_a_hung_name_server_let_it(
-    asks: dict[str, float], wrong: int
-) -> None:
+def test_a_hung_name_server_may_delay_a_first_registration(asks: dict[str, float], wrong: int) -> None:
     told = cluster(brokers=("broker-a",), node_timers={"broker-a": asks}).at(-1).fault("f1", "pause", "sigstop", "ns-0")
     told.at(30).fault("f1", "pause", "sigstop", "ns-0", end=True)
     assert found(rounds(told, 10), "registers at its start").wrong == wrong
 
 
 @pytest.mark.parametrize(("changed", "at_s", "wrong"), [(True, 115.002, 0), (True, 116, 1), (False, 130, 0)])
-def test_a_broker_registers_at_once_if_a_name_server_answers_that_its_version_has_changed(
-    changed: bool, at_s: float, wrong: int
-) -> None:
+def test_a_broker_registers_at_once_if_its_version_has_changed(changed: bool, at_s: float, wrong: int) -> None:
     told = story()
     for name, took_s, said in (("ns-0", 0.0, changed), ("ns-1", 0.002, changed), ("ns-2", 0.003, False)):
         about: dict[str, Any] = {"type": "ok", "name_server": address_of(name), "duration_ms": took_s * 1000}
@@ -167,9 +163,7 @@ def test_a_broker_that_stops_in_order_unregisters_at_every_name_server() -> None
 @pytest.mark.parametrize(
     ("cut", "fetched_s", "wrong"), [(False, None, 1), (True, None, 0), (False, 5, 1), (False, 118, 0)]
 )
-def test_each_light_heartbeat_reaches_each_name_server_that_the_broker_knows_and_can_reach(
-    cut: bool, fetched_s: float | None, wrong: int
-) -> None:
+def test_each_light_heartbeat_reaches_each_name_server(cut: bool, fetched_s: float | None, wrong: int) -> None:
     told = story(name_servers=1, profile="5.x", **({} if fetched_s is None else {"name_server_list": ["ns-0"]}))
     if fetched_s is not None:
         told.at(fetched_s).event("broker-a", "name_server_list", f="fetchNameServerAddr", value=[address_of("ns-0")])

@@ -85,9 +85,7 @@ def test_of_a_name_of_two_clusters_that_left_nobody_knows_which_cluster_still_ha
 
 
 @pytest.mark.parametrize(("took_ms", "is_judged"), [(5.0, True), (6_000.0, False)])
-def test_of_two_acts_on_a_topic_at_one_time_nobody_knows_which_the_broker_handled_last(
-    took_ms: float, is_judged: bool
-) -> None:
+def test_of_two_acts_at_one_time_nobody_knows_the_last(took_ms: float, is_judged: bool) -> None:
     asked: dict[str, Any] = {"target": "broker-a", "topic": "orders", "fault_id": "act-2", "duration_ms": took_ms}
     both = act(story(), 40, "delete_topic", target="broker-a", topic="orders", fault_id="act-1")
     judged = check(act(both, 45, "update_topic", **asked, value={"read_queues": 8, "write_queues": 8}).end(90))
@@ -97,9 +95,7 @@ def test_of_two_acts_on_a_topic_at_one_time_nobody_knows_which_the_broker_handle
 @pytest.mark.parametrize(
     ("profile", "perm", "is_valid"), [("4.9", 2, True), ("4.9", 0, False), ("5.x", 0, True), ("5.x", 2, False)]
 )
-def test_a_topic_to_read_has_the_permission_of_its_broker_and_in_5_x_the_common_bits(
-    *, profile: str, perm: int, is_valid: bool
-) -> None:
+def test_a_topic_to_read_has_its_brokers_permission(*, profile: str, perm: int, is_valid: bool) -> None:
     told = story()
     told.rows[0]["value"]["profile"] = profile
     for at_s, has in ((10, 4), (40, perm)):
@@ -137,9 +133,7 @@ def test_a_topic_that_was_deleted_at_its_broker_does_not_come_back(who: str, bac
 
 
 @pytest.mark.parametrize(("creates", "wrong"), [(True, []), (False, ["comes back"])])
-def test_a_send_creates_a_deleted_topic_again_only_with_auto_create_topic_enable(
-    creates: bool, wrong: list[str]
-) -> None:
+def test_only_auto_create_topic_enable_lets_a_send_create_a_topic_again(creates: bool, wrong: list[str]) -> None:
     settings = {"broker-a": {"autoCreateTopicEnable": creates}}
     told = story(clients=("producer-0",), workload={"topic": "orders"}, settings=settings)
     told.at(40).event("broker-a", "topic", topic="orders", value=None)

@@ -59,9 +59,7 @@ def test_a_fault_without_effect_is_unknown_and_never_invalid() -> None:
     ("who", "took_ms", "expected"),
     [("producer-0", 3_000, Validity.VALID), ("producer-0", 20, Validity.UNKNOWN), ("ns-0", 3_000, Validity.UNKNOWN)],
 )
-def test_a_list_that_did_not_come_shows_a_fault_of_the_address_server(
-    who: str, took_ms: int, expected: Validity
-) -> None:
+def test_a_list_that_did_not_come_shows_the_address_servers_fault(who: str, took_ms: int, expected: Validity) -> None:
     builder = during(worked(), ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "producer-0", "address-server"))
     builder.event(who, "scheduled_task", f="fetchNameServerAddr", duration_ms=took_ms)
     assert check(builder.end(300)).verdict is expected

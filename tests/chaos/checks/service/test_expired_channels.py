@@ -27,9 +27,7 @@ def story() -> HistoryBuilder:
 
 
 @pytest.mark.parametrize(("heard_again", "wrong"), [(False, [("broker-a", 1)]), (True, [])])
-def test_a_client_whose_channel_ended_expires_only_if_it_was_heard_there_again(
-    heard_again: bool, wrong: list[tuple[str, int]]
-) -> None:
+def test_a_client_expires_only_on_a_channel_that_was_heard(heard_again: bool, wrong: list[tuple[str, int]]) -> None:
     told = story().at(10).hears("broker-a", "consumer-0").at(20).forgets("broker-a", "consumer-0", "closed", groups=[])
     if heard_again:
         told.at(21).hears("broker-a", "consumer-0")

@@ -194,9 +194,7 @@ def test_a_broker_that_acknowledges_late_or_wakes_no_pull_is_invalid(
 
 
 @pytest.mark.parametrize(("arrives_ms", "expected"), [(1003.0, Validity.VALID), (2000.0, Validity.INVALID)])
-def test_without_long_polling_a_message_is_delivered_from_the_next_check_on(
-    arrives_ms: float, expected: Validity
-) -> None:
+def test_without_long_polling_a_message_comes_at_the_next_check(arrives_ms: float, expected: Validity) -> None:
     builder = cluster(clients=("producer-0", "consumer-0"), settings={"broker-a": {"longPollingEnable": False}})
     for number in range(20):
         sent(builder, 70 + number, number, 2.0, arrives_ms)

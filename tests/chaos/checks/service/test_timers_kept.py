@@ -167,9 +167,7 @@ def test_a_task_that_is_held_up_by_the_one_before_it_is_not_late_and_the_one_tha
 
 
 @pytest.mark.parametrize(("address", "is_late"), [(address_of("broker-a"), False), ("10.9.9.9:10911", True)])
-def test_a_hung_broker_keeps_a_round_of_heartbeats_waiting_once_for_each_name_that_it_has(
-    address: str, is_late: bool
-) -> None:
+def test_a_hung_broker_holds_a_round_up_once_for_each_of_its_names(address: str, is_late: bool) -> None:
     told = story(HEARTBEAT).at(40).fault(*PAUSE)
     about = {"type": "ok", "fault_id": "register-1", "target": "ns-0", "broker_name": "broker-x", "broker_id": 0}
     told.at(20).event(
@@ -394,9 +392,7 @@ def test_a_round_of_5_x_that_left_out_a_queue_of_its_share_is_repeated_soon(
 
 
 @pytest.mark.parametrize(("profile", "ran_out", "found"), [("5.x", True, 1), ("5.x", False, 0), ("4.9", True, 0)])
-def test_a_round_of_5_x_that_had_no_answer_for_a_queue_is_repeated_soon(
-    profile: str, ran_out: bool, found: int
-) -> None:
+def test_a_round_of_5_x_without_an_answer_is_repeated_soon(profile: str, ran_out: bool, found: int) -> None:
     """RebalanceService.run: minInterval, 1 s, whatever the round says of itself."""
     told = runs(cluster(1, ("broker-a",), ("consumer-0",), profile=profile), REBALANCE, [20], took_s=5)
     if ran_out:

@@ -37,9 +37,7 @@ def test_a_healthy_run_of_real_size_passes_every_check(spark: Any, tmp_path: Pat
     assert all(verdict.examined for verdict in verdicts)
 
 
-def test_a_check_that_fails_is_unknown_and_does_not_stop_the_others(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_check_is_unknown_and_alone(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from nemesrv.chaos.checks.plain import verdicts
     from nemesrv.chaos.checks.spark.judge import check_run
 
@@ -81,9 +79,7 @@ def test_of_thousands_of_spans_each_row_is_read_that_lasted_into_one(spark: Any)
     assert _within(rows, ()).collect() == []
 
 
-def test_a_query_that_spark_ends_is_a_harness_failure_in_a_line(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_query_that_spark_ends_is_one_line(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from pyspark.sql import functions as F
 
     from nemesrv.chaos.checks.spark import judge as spark_module
@@ -126,7 +122,7 @@ except HarnessError as exc:
 """
 
 
-@pytest.mark.nightly("test_a_query_that_spark_ends_is_a_harness_failure_in_a_line")
+@pytest.mark.nightly("test_a_query_that_spark_ends_is_one_line")
 def test_a_jvm_that_dies_is_a_harness_failure_and_no_verdict(tmp_path: Path) -> None:
     history.write_parquet(SMALL.rows, tmp_path)
     temporary = tmp_path / "tmp"

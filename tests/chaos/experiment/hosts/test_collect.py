@@ -75,9 +75,7 @@ def test_the_last_words_of_a_program_that_ended_by_itself_come_too(tmp_path: Pat
     assert [path.name for path in (tmp_path / "run" / "data" / "broker-a").iterdir()] == ["java-died"]
 
 
-def test_a_file_in_which_nobody_writes_any_more_comes_first_and_is_deleted_there_when_all_of_it_is_here(
-    tmp_path: Path,
-) -> None:
+def test_a_file_that_is_no_longer_written_comes_first_and_is_deleted_there(tmp_path: Path) -> None:
     host = Host(tmp_path, "a")
     raw = [f"history/_raw/{name}.jsonl" for name in ("broker-a~1.0", "ns-0.0", "ns-0.0-000001", "ns-0.0-000002")]
     for number, file in enumerate(raw):
@@ -135,9 +133,7 @@ def test_a_lost_host_takes_what_it_recorded_since_it_was_asked_last_and_no_other
     assert [(row["event"], row["source"]) for row in said] == [("rows_missing", "ns-1")]
 
 
-def test_a_line_that_is_torn_by_the_loss_is_skipped_by_its_reader(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_torn_line_is_skipped_by_its_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collect, "PIECE_BYTES", 37)
     lost = Host(tmp_path, "lost")
     lost.say("history/_raw/ns-1.0.jsonl", *rows(2))

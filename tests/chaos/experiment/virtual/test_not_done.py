@@ -70,9 +70,7 @@ def rows_of(tmp_path: Path, kind: NodeKind, plant: Any, **scenario: Any) -> list
         (fails_to_stop, "broker-a failed to stop: OSError: the store cannot be written; it was killed", 20),
     ],
 )
-def test_a_node_that_does_not_stop_is_killed_and_the_run_goes_on(
-    tmp_path: Path, plant: Any, why: str, killed_s: float
-) -> None:
+def test_a_node_that_does_not_stop_is_killed(tmp_path: Path, plant: Any, why: str, killed_s: float) -> None:
     rows = rows_of(tmp_path, NodeKind.BROKER, plant, timeline=STOPS)
     (not_done,) = [row for row in rows if row["event"] == "not_done"]
     assert (not_done["source"], not_done["value"]) == ("broker-a", {"f": "stop", "why": why})
@@ -83,7 +81,7 @@ def test_a_node_that_does_not_stop_is_killed_and_the_run_goes_on(
     assert [life.incarnation for life in world.lives_of("broker-a")] == [0, 1]
 
 
-@pytest.mark.nightly("test_a_node_that_does_not_stop_is_killed_and_the_run_goes_on")
+@pytest.mark.nightly("test_a_node_that_does_not_stop_is_killed")
 def test_name_servers_too_slow_for_the_prober_end_no_run(tmp_path: Path) -> None:
     """300 starts wait for 3 s each, which takes longer than the harness waits."""
     rows = rows_of(tmp_path, NodeKind.NAME_SERVER, answers_late, steady_s=20, workload={"client_starts": 300})
@@ -108,9 +106,7 @@ def never_yields(broker: Broker) -> None:
     broker.start = start_and_spin  # type: ignore[method-assign]
 
 
-def test_a_node_that_never_yields_is_stopped_with_a_sentence_and_time_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_node_that_never_yields_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "SPIN_TURNS", 20_000)
     rows = rows_of(tmp_path, NodeKind.BROKER, never_yields, steady_s=60)
     (spun,) = [row["value"] for row in rows if row["event"] == "not_done" and row["value"]["f"] == "yield"]
@@ -138,9 +134,7 @@ def never_returns(broker: Broker) -> None:
     broker.start = start_and_hang  # type: ignore[method-assign]
 
 
-def test_a_callback_that_never_returns_stops_its_node_with_a_sentence_and_time_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_callback_that_never_returns_stops_its_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "HANGS_CPU_S", 0.3)
     rows = rows_of(tmp_path, NodeKind.BROKER, never_returns, steady_s=60)
     (hung,) = [row["value"] for row in rows if row["event"] == "not_done" and row["value"]["f"] == "yield"]

@@ -146,9 +146,7 @@ def test_lost_packets_are_refused_where_every_byte_goes_through_a_proxy(tmp_path
 
 
 @pytest.mark.usefixtures("no_page")
-def test_before_a_run_starts_it_says_which_checks_will_judge_nothing_after_the_last_fault(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_says_first_which_checks_will_judge_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kill = {"at_s": 1, "do": "kill", "nodes": ["broker-a"]}
     restart = {"at_s": 10, "do": "restart", "nodes": ["broker-a"]}
     document = {**SHORT, "timeline": [kill, restart], "settle_s": 5, "checks": ["queue_ownership"]}
@@ -159,9 +157,7 @@ def test_before_a_run_starts_it_says_which_checks_will_judge_nothing_after_the_l
     )
 
 
-def test_a_defect_that_no_check_of_the_run_finds_is_named_with_the_command_that_finds_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_defect_that_was_not_found_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     name = "consumer-gives-queues-up-uncommitted"
     scenario = find("smoke").model_copy(update={"defect": name, "checks": ("routes_are_true",)})
     assert run_all([scenario], Options(seed=3, virtual=True, out=tmp_path / "run", quiet=True, latest=False)) == 0
@@ -174,18 +170,14 @@ def test_a_defect_that_no_check_of_the_run_finds_is_named_with_the_command_that_
 
 
 @pytest.mark.usefixtures("no_page")
-def test_a_promise_that_nothing_in_the_run_could_break_is_not_decided_and_quiet_tells_of_the_clients(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_promise_that_nothing_could_break_is_undecided(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     scenario = find("smoke", ["promises.brokers_left_within_s=10", "checks=all"])
     assert run_all([scenario], Options(seed=3, virtual=True, out=tmp_path / "run", quiet=True, latest=False)) == 3
     said = capsys.readouterr().out.splitlines()
     assert [line.partition(" ")[0] for line in said[:3]] == ["UNKNOWN", "Clients:", "22"]
 
 
-def test_where_only_answers_to_a_broker_are_lost_it_is_dropped_an_idle_time_after_the_next_registration(
-    tmp_path: Path,
-) -> None:
+def test_where_only_answers_are_lost_a_broker_is_dropped_an_idle_time_later(tmp_path: Path) -> None:
     """Measured on the Java programs: exactly 120.0 s after the first registration that follows the fault."""
     lossy = {"at_s": 5, "do": "packet_loss", "links": ["broker-a -> ns-0"], "stream": "downstream"}
     few = {"client_starts": 0, "sends_per_s": 1}

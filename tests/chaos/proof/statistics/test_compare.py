@@ -107,9 +107,7 @@ def recorded(path: Path, poll_s: float, clients: int) -> Path:
     return path
 
 
-def test_two_recorded_runs_are_compared_from_their_histories(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_two_runs_are_compared_from_their_histories(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     slow, fast = (run_of(recorded(tmp_path / name, poll_s, 12)) for name, poll_s in (("slow", 30), ("fast", 10)))
     sides = Sides(a=[slow] * 5, b=[fast] * 5)
     print_sides(sides, as_json=True)
