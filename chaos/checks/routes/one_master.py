@@ -142,16 +142,17 @@ def _ha_answers(control: Control, world: World) -> Iterator[tuple[tuple[str, str
     """NameServer and slave, and which haServerAddr the NameServer answered with the master's address: that of the
     master's last registration, or of a registration that was under way."""
     apart_ms, of = world.timers.delivery_ms, received(control, world)
-    for row in control.rows("register"):
-        master, name_server = row.said.get("master"), world.owners.get(row.name_server, "")
-        if master and "ha" in row.said:
-            requests = (one for life in world.lives_of(name_server) for one in of.requests(life))
-            registered = [one for one in requests if one.f == REGISTERED and one.address == master and "ha" in one.said]
-            at = bisect_right(registered, row.began_ms - apart_ms, key=lambda one: one.at_ms)
-            to = bisect_right(registered, row.time_ms + apart_ms, key=lambda one: one.at_ms)
-            had = {one.said["ha"] for one in registered[max(at - 1, 0) : to]}
-            if had:
-                yield (name_server, row.node), Done(row.time_ms, row.said["ha"] in had)
+    requests = ((life.node, one) for life in world.lives_of_kind("name_server") for one in of.requests(life))
+    came = (((node, one.address), one) for node, one in requests if one.f == REGISTERED and "ha" in one.said)
+    registered = grouped(came)
+    for row in (row for row in control.rows("register") if row.said.get("master") and "ha" in row.said):
+        name_server = world.owners.get(row.name_server, "")
+        ones = registered.get((name_server, row.said["master"]), ())
+        at = bisect_right(ones, row.began_ms - apart_ms, key=lambda one: one.at_ms)
+        to = bisect_right(ones, row.time_ms + apart_ms, key=lambda one: one.at_ms)
+        had = {one.said["ha"] for one in ones[max(at - 1, 0) : to]}
+        if had:
+            yield (name_server, row.node), Done(row.time_ms, row.said["ha"] in had)
 
 
 def _is_gone(said: Sequence[Row], from_ms: float, to_ms: float) -> bool:

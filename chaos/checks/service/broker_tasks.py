@@ -9,7 +9,7 @@ its list; `data_version` of the questions before.
 """
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
@@ -190,7 +190,9 @@ class BrokerTasks(Tasks):
         for run in self.runs_of(SYNCHRONIZE):
             from_ms, to_ms = run.began_ms - self.near_ms, run.ended_ms + self.near_ms
             since_ms = from_ms - self.timers.registers_ms
-            known = (one.value["master"] for one in told if since_ms <= one.ended_ms <= from_ms)
+            first = bisect_left(told, since_ms, key=lambda one: one.ended_ms)
+            last = bisect_right(told, from_ms, key=lambda one: one.ended_ms)
+            known = (one.value["master"] for one in told[first:last])
             names = {self.world.owners.get(address, "") for address in known}
             is_hit = self.held(from_ms, to_ms) or self.troubles.among([name], since_ms, to_ms)
             is_left = may_act and self.within(drops, since_ms, to_ms)

@@ -20,15 +20,17 @@ Upstream: `ClientConfig.changeInstanceNameToPID`, `MQClientInstance.prepareHeart
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
+from ...oracle.intervals import grouped
 from ...oracle.queue_owners import least_asked
 from ...oracle.time_outs import HEARTBEAT, SUSPEND_MS
 from ...topology import node_of_client_id
 from ...verdict import Finding
 from ..findings import Done, because, of_done
-from ..record.control import Row
+from ..record.control import Control, Row, once
 from ..record.timer_acts import Process, of_client
 
 PULL = "pull"
@@ -111,8 +113,8 @@ class Told(Process):
         of: Iterable[Row] = of_client(self.control, event).get(self.life.node, ())
         if event == "request_read":  # it has no clientId, but the channel of the client's heartbeats
             channels = {(row.process, row.op_id) for row in self._told("client_heartbeat")}
-            rows = (row for row in self.control.rows(event) if row.f == SENT_BACK)
-            of = (row for row in rows if (row.process, row.op_id) in channels)
+            by_channel = _sent_back(self.control)
+            of = sorted((row for channel in channels for row in by_channel.get(channel, ())), key=attrgetter("time_ms"))
         return [row for row in of if self.start_ms <= row.time_ms <= self.end_ms]
 
     def _moved(self) -> Iterator[Done]:
@@ -132,6 +134,13 @@ class Told(Process):
             was, now = (of.get(run.row.topic) for of in versions)
             if was is not None:
                 yield Done(at_ms, was != now)
+
+
+@once
+def _sent_back(control: Control) -> Mapping[tuple[tuple[str, int], str | None], Sequence[Row]]:
+    """By the broker's process and channel, what consumers sent back."""
+    rows = (row for row in control.rows("request_read") if row.f == SENT_BACK)
+    return grouped(((row.process, row.op_id), row) for row in rows)
 
 
 def _text(said: object) -> str:
