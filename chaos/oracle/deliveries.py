@@ -95,7 +95,13 @@ class Due(NamedTuple):
 
 
 def askers(world: World) -> list[Asker]:
-    """Every group of the run; with broadcasting every consumer."""
+    """Every group of the run; with broadcasting every consumer. Those are left out whose topic somebody deleted by
+    hand."""
+    return [asker for asker in all_askers(world) if asker.topic not in world.deleted]
+
+
+def all_askers(world: World) -> list[Asker]:
+    """Those, too."""
     if world.workload.get("broadcasting"):
         nodes = world.of_kind("consumer")
         return [Asker(node.name, world.topic_of(node.name), frozenset([node.name])) for node in nodes]

@@ -474,7 +474,19 @@ class World:
         for act in self.acts:
             if act.f == "switch" and act.may_be_done:
                 return f"{act.act_id} gave {broker_name(act.node)} a master that may lack messages of the one before"
-        return self.mixed_up_by_hand
+        return next(iter(self.deleted.values()), "") or self.mixed_up_by_hand
+
+    @property
+    def deleted(self) -> Mapping[str, str]:
+        """The topics of clients whose messages somebody deleted by hand, each with a sentence that says so."""
+        used = self.topics if self.acts else frozenset[str]()
+        brokers = {broker.name for broker in self.of_kind("broker")}
+        deletions = (act for act in self.acts if act.f == "delete_topic" and act.may_be_done and act.node in brokers)
+        return {
+            str(act.topic): f"{act.act_id} deleted the messages of {act.topic} at {act.node}"
+            for act in deletions
+            if act.topic in used
+        }
 
     @property
     def mixed_up_by_hand(self) -> str:
@@ -485,14 +497,12 @@ class World:
         for act in self.acts:
             if not act.may_be_done:
                 continue
-            if act.f == "delete_topic" and act.topic in used and act.node in own:
-                return f"{act.act_id} deleted the messages of {act.topic} at {act.node}"
             told = used & (act.value.get("topics") or {}).keys()
             of = broker_name(self.owners.get(act.address, act.broker))
             is_anothers = act.broker in own and of in own and of != act.broker
             if act.f == "register" and (told or is_anothers) and own.get(act.broker) != act.address:
                 return f"by {act.act_id} consumers may see different brokers, or one broker's queues under two names"
-        return ""
+        return next(iter(self.deleted.values()), "") if used <= self.deleted.keys() else ""
 
     @once
     def of_kind(self, *kinds: str) -> tuple[NodeInfo, ...]:

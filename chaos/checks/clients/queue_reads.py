@@ -17,7 +17,7 @@ from itertools import pairwise
 
 from ....remoting.codes import PERM_READ
 from ....remoting.node.profile import Profile
-from ...oracle.deliveries import Asker, Dues, Queue, askers
+from ...oracle.deliveries import Asker, Dues, Queue, all_askers
 from ...oracle.intervals import Stretch, grouped, until_next
 from ...oracle.quiet import aftermath_ms, clients_began_ms
 from ...oracle.timers import Act
@@ -87,7 +87,7 @@ def _queue_of(row: Row) -> tuple[str | None, str | None, int | None]:
 def _due(due_by: Dues, control: Control) -> Iterator[tuple[Asker, Queue, list[Stretch]]]:
     """Each group and queue, and when somebody of the group must be pulling from it."""
     world = due_by.world
-    for group in askers(world):
+    for group in all_askers(world):
         held = {queue: [h for h in of if h.node in group.members] for queue, of in due_by.held.items()}
         for queue, from_ms, until_ms in _queues(control, world, group):
             free = (stretch for h in held.get(queue, ()) for stretch in due_by.free(queue, h))

@@ -152,6 +152,8 @@ def judge(history: Gathering, world: World) -> Verdict:
     lags = (one.allowed.lag_ms for one in fates if one.allowed is not None)
     lag_ms = max((ms for ms in lags if ms is not None), default=None)
     measured: dict[str, Any] = {**counts}
+    if world.deleted:
+        measured["left_out"] = sorted(world.deleted)
     if seen.prompt_ms is not None:
         measured["max_ms"] = rounded(seen.prompt_ms)
     allowed = {
@@ -189,7 +191,10 @@ def _told(measured: Mapping[str, Any]) -> str:
     said = [f"{measured.get('acknowledged', 0):,} acknowledged", f"{measured.get('prompt', 0):,} received within 5 s"]
     few = [name for name in ("waited", "waiting", "late", "changed", "early") if measured.get(name)]
     said += [f"{measured[name]:,} {name}" for name in few]
-    return ", ".join([*said, f"{measured.get('not_received', 0):,} not received"])
+    said.append(f"{measured.get('not_received', 0):,} not received")
+    if left_out := measured.get("left_out"):
+        said.append(f"without topic {' and '.join(left_out)}, which was deleted by hand")
+    return ", ".join(said)
 
 
 def _undecided(world: World, control: Control) -> str:

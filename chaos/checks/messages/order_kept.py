@@ -161,7 +161,7 @@ def judge(history: Gathering, world: World) -> Verdict:
     counts = Counter(order.counts)
     wrong, certain = counts.pop("out_of_order", 0), counts.pop(_CERTAIN, 0)
     unclear, findings = world.lost_by_hand, order.findings
-    if unclear and not world.mixed_up_by_hand and certain:
+    if unclear and not world.mixed_up_by_hand and not world.deleted and certain:
         unclear, wrong, findings = "", certain, tuple(one for one in findings if one.kind == STORED)
     examined, measured = sum(counts.values()), {name: of for name, of in counts.items() if of}
     formulas = [OF_SENDS, *([OF_PULLS] if counts["pulls"] else []), *([OF_RECEIPTS] if is_ordered(world) else [])]

@@ -101,7 +101,10 @@ def _told(measured: Mapping[str, Any]) -> str:
 
 
 def _groups(world: World, topic: str) -> dict[str, frozenset[str]]:
-    """Group → its consumers, of those that read the topic; a group's retry topic is its own."""
+    """Group → its consumers, of those that read the topic; a group's retry topic is its own. Nobody says anything of a
+    topic that somebody deleted by hand."""
+    if topic in world.deleted:
+        return {}
     found = {
         group: frozenset(members)
         for group, members in world.groups.items()
@@ -154,7 +157,7 @@ _FIRST_ROW = "ConsumerManageProcessor: a group without an offset begins at 0 if 
 
 def first_takes(control: Control, world: World) -> Iterator[Finding]:
     """One for each group: how many queues it took for the first time, and those that it began beyond their begin."""
-    if world.workload.get("broadcasting") or world.mixed_up_by_hand or control.rows("offset_reset"):
+    if world.workload.get("broadcasting") or world.mixed_up_by_hand or world.deleted or control.rows("offset_reset"):
         return  # each broadcaster keeps its own offsets, and begins at the end; an operator may say where
     group_of = {member: group for group, members in world.groups.items() for member in members}
     ours = {node.name for node in world.ours("consumer", "broker", "slave")}

@@ -50,7 +50,7 @@ def shares_taken(control: Control, world: World) -> Iterator[Finding]:
     known = {name: States(*zip(*states, strict=True)) for name, states in listed(world, control.rows).items()}
     assigned = [row for row in control.rows("assigned") if row.topic]
     said = control.by_process("assigned", "route_changed", "scheduled_task", "members_listed")
-    for node in world.ours("consumer"):
+    for node in (one for one in world.ours("consumer") if world.topic_of(one.name) not in world.deleted):
         topics = _topics(world, node.name, assigned)
         for life in world.lives_of(node.name):
             rounds = _Rounds(world, node, said.get(life.process, ()), known)

@@ -277,6 +277,8 @@ class _Explained(OffsetsKept):
         is_moved = pc.equal(self.pulls["code"], int(ResponseCode.PULL_OFFSET_MOVED))
         for pull in rows_in(self.pulls.filter(is_moved)):
             consumer, told_ms = pull["node"], pull["time_ms"]
+            if world.topic_of(consumer) in world.deleted:
+                continue
             place = Place(pull["topic"], pull["broker_name"], pull["queue_id"], group_of.get(consumer, ""))
             of = drops.get((consumer, pull["incarnation"], place.queue), [])
             drop = next((drop for drop in of if drop.time_ms >= told_ms), None)

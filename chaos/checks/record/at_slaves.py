@@ -40,7 +40,7 @@ def slaves_that_tell(world: World) -> list[str]:
 def misplaced(at_slaves: Mapping[AtSlave, Committed], dues: Dues, control: Control) -> Iterator[Finding]:
     """Parts of the time in which a consumer went on committing at a slave though it had the master."""
     world = dues.world
-    if not at_slaves or world.mixed_up_by_hand:
+    if not at_slaves or world.mixed_up_by_hand or world.deleted:
         return
     routes = _Routes(control, world)
     for one, of in sorted(at_slaves.items(), key=lambda part: part[0]):
@@ -71,7 +71,7 @@ def read_there(shares: BrokerShares, world: World, control: Control) -> Iterator
     Nobody may send it there: without slaveReadEnable a master suggests itself for the next pull, and so does a slave.
     Where one did suggest the slave, that one is guilty.
     """
-    if not shares.at_slaves or world.mixed_up_by_hand:
+    if not shares.at_slaves or world.mixed_up_by_hand or world.deleted:
         return
     routes, dues = _Routes(control, world), dues_of(control, world)
     suggested = {

@@ -169,6 +169,8 @@ def _had_to_commit(one: Behind, at_ms: float, rules: CommitRules, control: Contr
         return False
     if any(reset.of(place.queue, place.group) for reset in world.resets):
         return False
+    if place.topic in world.deleted:
+        return False
     if world.acts and (world.mixed_up_by_hand or any(act.node in (broker, one.consumer) for act in world.acts)):
         return False
     states = [row.decoded for row in control.rows("topic") if (row.node, row.topic) == (broker, place.topic)]

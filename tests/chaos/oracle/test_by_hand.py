@@ -163,6 +163,20 @@ def test_a_queue_does_not_tell_its_broker_where_a_broker_has_anothers_address(ad
 
 
 @pytest.mark.parametrize(
+    ("deleted", "is_unclear"),
+    [((), False), (("payments",), False), (("orders", "payments"), True)],
+)
+def test_the_messages_of_a_topic_that_somebody_deleted_are_left_out_and_those_of_others_are_judged(
+    deleted: tuple[str, ...], is_unclear: bool
+) -> None:
+    builder = story(topic_of={"producer-0": "orders", "consumer-0": "payments"}).node("consumer-0")
+    for topic in deleted:
+        act(builder, 60, "delete_topic", target="broker-a", topic=topic)
+    world = World.of_rows(builder.end(200).rows)
+    assert ({*world.deleted}, bool(world.unclear)) == ({*deleted}, is_unclear)
+
+
+@pytest.mark.parametrize(
     ("how", "restarted", "from_s", "to_s", "values"),
     [
         ("ok", False, 0, 50, [True]),
