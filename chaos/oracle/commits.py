@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from .by_hand import Reset
-from .deliveries import Asker, Dues, Holding, Queue, askers
+from .deliveries import Asker, Dues, Holding, Queue, all_askers
 from .intervals import Stretch, merged
 from .quiet import aftermath_ms, brokers_joined, disturbed, members_ms
 from .world import World
@@ -45,7 +45,7 @@ class CommitRules:
     groups: Mapping[str, Asker] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.groups = {group.name: group for group in askers(self.world)}
+        self.groups = {group.name: group for group in all_askers(self.world)}
 
     @property
     def world(self) -> World:

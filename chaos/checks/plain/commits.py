@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from ....remoting.codes import ResponseCode
 from ....remoting.node.profile import Profile
 from ...arrow import np, pc
-from ...oracle.deliveries import Holding, askers
+from ...oracle.deliveries import Holding, all_askers
 from ...oracle.intervals import grouped
 from ...oracle.queue_owners import node_of_client
 from ...oracle.reach import unrecorded
@@ -50,7 +50,7 @@ _HANDS_OVER = 2
 
 def commits(part: Part, world: World) -> CommitFacts:
     """Of all consumer groups of the run; with broadcasting of every consumer."""
-    if not askers(world):
+    if not all_askers(world):
         return CommitFacts()
     of = _Explained(part, world)
     findings = [*of.findings()]
@@ -98,7 +98,7 @@ class _Explained(OffsetsKept):
 
     def _ahead(self) -> Iterator[Finding]:
         acked = {found.queue: found for _, found in by_queue(self.sends)}
-        for group in askers(self.world):
+        for group in all_askers(self.world):
             of_group = self.receipts.filter(is_one_of(self.receipts["node"], sorted(group.members)))
             received = {found.queue: found for _, found in by_queue(of_group)}
             for place in (Place(*queue, group.name) for queue in {**acked, **received}):
@@ -273,12 +273,10 @@ class _Explained(OffsetsKept):
         world, rules = self.world, self.rules
         rows = (row for row in self.control.rows("queue_dropped") if world.is_ours(row.node))
         drops = grouped(((*row.process, queue_of(row)), row) for row in rows)
-        group_of = {member: group.name for group in askers(world) for member in group.members}
+        group_of = {member: group.name for group in all_askers(world) for member in group.members}
         is_moved = pc.equal(self.pulls["code"], int(ResponseCode.PULL_OFFSET_MOVED))
         for pull in rows_in(self.pulls.filter(is_moved)):
             consumer, told_ms = pull["node"], pull["time_ms"]
-            if world.topic_of(consumer) in world.deleted:
-                continue
             place = Place(pull["topic"], pull["broker_name"], pull["queue_id"], group_of.get(consumer, ""))
             of = drops.get((consumer, pull["incarnation"], place.queue), [])
             drop = next((drop for drop in of if drop.time_ms >= told_ms), None)
@@ -342,7 +340,7 @@ class _Explained(OffsetsKept):
 
     def _behind(self) -> Iterator[Behind]:
         tell = brokers_that_tell(self.world)
-        of_member = {member: group for group in askers(self.world) for member in group.members}
+        of_member = {member: group for group in all_askers(self.world) for member in group.members}
         rows = (row for row in self.control.rows("queue_dropped") if self.world.is_ours(row.node))
         drops = {(*r.process, r.op_id): r for r in rows if not self.broadcasting or self._is_of_its_stop(r)}
         by_holding = (((r["node"], r["incarnation"], r["op_id"], r["topic"]), found) for r, found in self.by_holding)

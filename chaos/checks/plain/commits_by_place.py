@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ....clients.consumer.consume_service import KEPT
 from ...arrow import Floats, Numbers, np, pa, pc
 from ...history.schema import row_order
-from ...oracle.deliveries import askers
+from ...oracle.deliveries import all_askers
 from ...oracle.world import World
 from ...topology import node_of_client_id
 from ..record.commits import Place, commit_rules
@@ -89,13 +89,13 @@ class Commits:
             return
         row = {**row, "value": value_of(row)}
         said = row["node"] if self.broadcasting else row["value"]["group"]
-        for group in askers(self.world):
+        for group in all_askers(self.world):
             if group.name == said and group.topic in ("", row["topic"]):
                 self.of_place[Place(row["topic"], row["broker_name"], row["queue_id"], group.name)].append(row)
 
     def taken(self) -> Iterator[tuple[Place, ControlRow]]:
         """Where each member of a group took a queue; with broadcasting each consumer is a group."""
-        group_of = {member: group.name for group in askers(self.world) for member in group.members}
+        group_of = {member: group.name for group in all_askers(self.world) for member in group.members}
         taken = (row for row in self.control.rows("queue_taken") if row.node in group_of)
         return ((Place(*queue_of(row), group_of[row.node]), row) for row in taken)
 
