@@ -45,7 +45,7 @@ from .quiet import BARELY_MS, aftermath_ms, felt, harmful, unnoticed
 from .recorded import BY_HAND, Fault
 from .roles import elects
 from .slaves import COPIED_MS, SYNCHRONIZED_MS, made_masters, offsets_copied, slaves_of
-from .time_outs import HEARTBEAT
+from .time_outs import HEARTBEAT, ILLEGAL_OFFSET_MS
 from .world import World, once
 
 PROMPT_MS = 5_000.0
@@ -58,8 +58,6 @@ PAUSE_MS = 1_000.0
 """`pullTimeDelayMillsWhenException`."""
 HELD_MS = 20_000.0 + PAUSE_MS
 """How long a pull under way at another broker may be held there: 15 s, and until the next look."""
-ILLEGAL_OFFSET_MS = 10_000.0
-"""How long a consumer waits after code 21 before it gives the queue up."""
 
 Queue = tuple[str, str, int]
 """Topic, broker name, queue id."""

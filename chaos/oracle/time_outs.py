@@ -59,7 +59,9 @@ CLIENT_EXPIRED_MS = 120_000.0
 FAILURE_MS = {Profile.V4_9: 30_000.0, Profile.V5_X: 10_000.0}
 """The latency that a failed attempt counts as."""
 _BY_API = ("GET_ROUTEINFO_BY_TOPIC", "HEART_BEAT", "UNREGISTER_CLIENT", "GET_CONSUMER_LIST_BY_GROUP")
-_DELAYS_MS = {"flow_control": 50.0, "broker_flow_control": 20.0, "illegal_offset": 10_000.0}
+ILLEGAL_OFFSET_MS = 10_000.0
+"""How long a consumer of 4.9 waits after code 21 before the consumer gives the queue up: no setting's."""
+_DELAYS_MS = {"flow_control": 50.0, "broker_flow_control": 20.0, "illegal_offset": ILLEGAL_OFFSET_MS}
 
 
 def client_tasks(world: World, node: str, kind: str) -> tuple[Schedule, ...]:

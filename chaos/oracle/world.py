@@ -474,7 +474,7 @@ class World:
         for act in self.acts:
             if act.f == "switch" and act.may_be_done:
                 return f"{act.act_id} gave {broker_name(act.node)} a master that may lack messages of the one before"
-        return next(iter(self.deleted.values()), "") or self.mixed_up_by_hand
+        return self.first_deletion or self.mixed_up_by_hand
 
     @property
     def deleted(self) -> Mapping[str, str]:
@@ -487,6 +487,11 @@ class World:
             for act in deletions
             if act.topic in used
         }
+
+    @property
+    def first_deletion(self) -> str:
+        """The first of these sentences; "" for none."""
+        return next(iter(self.deleted.values()), "")
 
     @property
     def mixed_up_by_hand(self) -> str:
@@ -502,7 +507,7 @@ class World:
             is_anothers = act.broker in own and of in own and of != act.broker
             if act.f == "register" and (told or is_anothers) and own.get(act.broker) != act.address:
                 return f"by {act.act_id} consumers may see different brokers, or one broker's queues under two names"
-        return next(iter(self.deleted.values()), "") if used <= self.deleted.keys() else ""
+        return self.first_deletion if used <= self.deleted.keys() else ""
 
     @once
     def of_kind(self, *kinds: str) -> tuple[NodeInfo, ...]:

@@ -144,7 +144,7 @@ TOO_LATE_RECEIPTS = Reading(Together.MESSAGE, ("receive",), ("op_id", *PLACE), t
 def judge(history: Gathering, world: World) -> Verdict:
     """Examined: messages received, and their further receipts and stored copies. Violations: of these, what nothing
     explains."""
-    if unclear := world.unclear or next(iter(world.deleted.values()), ""):
+    if unclear := world.unclear or world.first_deletion:
         return Verdict.nothing_examined(unclear)
     if world.shared_topic is not None:
         why = f"several groups read {world.shared_topic}, and rows do not say which group received a message"

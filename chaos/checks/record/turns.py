@@ -84,9 +84,8 @@ def turns(
             yield _turn(segment, counts, ring, until_ms)
         elif ring and segment.node in ours and avoids(world, segment.node):
             began_ms = segment.start_ms - world.timers_of(segment.node).T_ms  # with which route a send goes on to try
-            yield _on_route(
-                segment, counts, ring, until_ms, {*routes.written(segment, began_ms), *routes.written(segment)}
-            )
+            written = {queue for at_ms in (began_ms, segment.start_ms) for queue in routes.written(segment, at_ms)}
+            yield _on_route(segment, counts, ring, until_ms, written)
 
 
 def _of_keys(shares: BrokerShares, world: World, routes: Routes, all_edges: Sequence[float]) -> Iterator[Finding]:
@@ -202,10 +201,8 @@ class Routes:
         """The queues that a producer goes round: the writable ones of brokers with a master; () for no route."""
         return _ring(self.at(node, incarnation, topic, at_ms))
 
-    def written(self, segment: Segment, at_ms: float | None = None) -> tuple[Queue, ...]:
-        """The queues that the route of then lets it write to, also of brokers without a master; as the segment began if
-        no time is given."""
-        at_ms = segment.start_ms if at_ms is None else at_ms
+    def written(self, segment: Segment, at_ms: float) -> tuple[Queue, ...]:
+        """The queues that the route of then lets it write to, also of brokers without a master."""
         return _ring(self.at(segment.node, segment.incarnation, segment.topic, at_ms), only_masters=False)
 
     def masters(self, node: str, incarnation: int, by_ms: float) -> set[str]:
