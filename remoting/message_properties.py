@@ -103,14 +103,15 @@ def tags_code(tags: str | None) -> int:
 _OF_THE_PRODUCER = frozenset({KEYS, TAGS, SHARDING_KEY, UNIQ_KEY})
 
 
-def message_digest(body: bytes, properties: Mapping[str, str]) -> int:
-    """Return the CRC-32 (`java.util.zip.CRC32`) of the body and then of UNIQ_KEY and the user's properties by name.
+def message_digest(topic: str, body: bytes, properties: Mapping[str, str]) -> int:
+    """Return the CRC-32 (`java.util.zip.CRC32`) of the body, then of the topic that the user sends to or the listener
+    gets, and then of UNIQ_KEY and the user's properties by name.
 
     Other properties that clients and brokers add (WAIT, MIN_OFFSET, CLUSTER …) are not in the digest. Producer and
     consumers therefore compute the same digest, unless the message was changed on its way.
     """
     own = [item for item in properties.items() if item[0] in _OF_THE_PRODUCER or item[0] not in _RESERVED_NAMES]
-    return zlib.crc32(repr(sorted(own)).encode("utf-8", "surrogatepass"), zlib.crc32(body))
+    return zlib.crc32(repr((topic, sorted(own))).encode("utf-8", "surrogatepass"), zlib.crc32(body))
 
 
 def is_of_share(keys: str | None, share: float) -> bool:

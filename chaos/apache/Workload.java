@@ -334,7 +334,7 @@ public class Workload {
             for (MessageExt each : messages) {
                 say("received", "key", each.getKeys(), "topic", queue.getTopic(), "broker", queue.getBrokerName(),
                     "queue", queue.getQueueId(), "offset", each.getQueueOffset(), "holding", holdings.of(queue), "body",
-                    each.getBody(), "properties", each.getProperties());
+                    each.getBody(), "properties", each.getProperties(), "listened", each.getTopic());
             }
             return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
         });

@@ -195,4 +195,4 @@ def _queue(line: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _digest(line: Mapping[str, Any]) -> int:
-    return message_digest(base64.b64decode(line["body"]), line["properties"])
+    return message_digest(line.get("listened", line["topic"]), base64.b64decode(line["body"]), line["properties"])

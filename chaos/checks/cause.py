@@ -131,6 +131,7 @@ _OWN = (
     "did not keep a committed offset",
     "takes what pulls commit",
     "answered a higher offset",
+    "answered a lower offset than was copied",
 )
 """What a node said or kept wrongly itself: messages that nobody has, and queues that nobody owns, follow from it."""
 _SKIP = "answered a wrong next offset"

@@ -94,6 +94,8 @@ _SERVING_BROKER: Mapping[str, str] = {
     "unordered answer": "sent {consumer} a message twice, unordered or below the asked offset (topic {topic}){details}",
     "code 20 for 19": "answered a pull of {consumer} at a queue's end (topic {topic}) with code 20 "
     "(PULL_RETRY_IMMEDIATELY), not 19 (PULL_NOT_FOUND){details}",
+    "code 19 for 21": "answered a pull of {consumer} beyond a queue's end (topic {topic}) with code 19 "
+    "(PULL_NOT_FOUND), not 21 (PULL_OFFSET_MOVED){details}",
     "answered a wrong next offset": "sent {consumer} a wrong nextBeginOffset of a queue (topic {topic}){details}",
 }
 _NAME_SERVER: Mapping[str, str] = {
@@ -168,6 +170,8 @@ _BROKER: Mapping[str, str] = {
     "answered a higher offset": "answered {client} with a higher offset{of_topic} than was committed{details}",
     "answered a lower offset": "answered {client} with a lower offset{of_topic} than had been committed",
     "takes what pulls commit": "did not store an offset{of_topic} that a pull had committed{details}",
+    "answered a lower offset than was copied": "answered {client} with a lower offset{of_topic} than was copied from "
+    "the old master{details}",
     "did not keep a committed offset": "did not keep an offset{of_topic} that was committed{details}",
     "suggested a slave": "told a consumer to pull from slave {slave}, though the consumer's route had the master",
     "heartbeats once a round": "sent a broker more than one heartbeat in a round{which_peers}",
@@ -306,6 +310,7 @@ _PRODUCER: Mapping[str, str] = {
     "given up without a try": "gave up a send without a try, though {producer} had a route and time left",
     "given up too soon": "gave up a send after a failed try at {broker}, though a retry and time were left",
     "tried again after its time-out": "sent a message again, to {broker}, after the send's sendMsgTimeout had passed",
+    "sent to the slower half": "sent to {broker}, while all brokers were isolated and another one was quicker",
     "ends isolations in time": "used an isolated broker before the isolation ended, or too long after its end",
     "heartbeats to masters only": "sent a heartbeat to a slave, though {producer} has no consumer",
 }

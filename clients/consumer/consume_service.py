@@ -139,7 +139,7 @@ class ConsumeService:
             **batch.queue._asdict(),
             offset=message.queue_offset,
             op_id=batch.process_queue.op_id,
-            digest=_digest(message),
+            digest=_digest(restore_topic(message, self._config.consumer_group)),
             **more,
         )
 
@@ -172,7 +172,7 @@ def _digest(message: StoredMessage) -> int:
         body = message.inflated_body
     except RemoteProtocolError:  # as it is, it is not what was sent
         body = message.body
-    return message_digest(body, message.properties)
+    return message_digest(message.topic, body, message.properties)
 
 
 def restore_topic(message: StoredMessage, group: str) -> StoredMessage:

@@ -50,7 +50,7 @@ class SendRecord:
             queue_id=result.queue.queue_id,
             offset=None if is_delayed else result.queue_offset,
             msg_id=None if is_delayed else result.offset_msg_id,
-            digest=message_digest(self._message.body, self._message.properties),
+            digest=message_digest(self._message.topic, self._message.body, self._message.properties),
             code=int(_CODE_OF_STATUS[result.status]),
             attempt=self.maybe_stored,
             **({"value": {"tries": self._attempts}} if self._attempts > 1 else {}),

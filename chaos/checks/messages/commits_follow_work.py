@@ -39,12 +39,13 @@ _RULES = {
     "moved": ("queues went on elsewhere than code 21 said", "wrong offsets after code 21"),
     "misplaced": ("commits were at a slave", "commits at a slave"),
     "forgotten": ("offsets were not kept", "offsets not kept"),
+    "uncopied": ("offsets were lost at a switch", "offsets lost at a switch"),
     "deleted": ("offsets outlived their topic", "offsets of deleted topics answered"),
     "given_up": ("commits were for queues given up", "commits for queues given up"),
     "at_brokers": ("of broadcasting consumers at a broker", "commits of broadcast groups at a broker"),
 }
 """What broke each rule, as the verdict's reason and the terminal's line say it."""
-_OF_ONE_ANSWER = ("moved", "deleted")
+_OF_ONE_ANSWER = ("moved", "deleted", "uncopied")
 """What follows from one answer, whatever else was done by hand."""
 
 

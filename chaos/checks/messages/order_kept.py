@@ -24,7 +24,7 @@ end before this one began? The third (`DefaultMessageStore.getMessage`, `PullMes
 | min                      | at most the offset, but for code 21; the first that the queue has                         |
 | max                      | beyond all that was acknowledged before the pull; not beyond what is sent, or found by    |
 |                          | a final read, after it and before the broker starts again                                 |
-| next, of code 19         | the offset                                                                                |
+| next, of code 19         | the offset, which is not beyond max                                                       |
 | next, of codes 0 and 20  | a later one, up to max; of 20, which hands nothing over, past nothing acknowledged        |
 | next, of code 21         | min or max, or where an operator sends the group                                          |
 | next, with messages      | that behind the last: clients of a workload subscribe to every tag                        |
@@ -81,22 +81,26 @@ OF_PULLS = (
 )
 STORED, RECEIVED, TAKEN = "send out of order", "receipt out of order", "two messages at one offset"
 _SENDS_AND_RECEIPTS = {STORED: OF_SENDS, TAKEN: OF_SENDS, RECEIVED: OF_RECEIPTS}
-_WRONG_END = "answered a wrong end"
+_WRONG_END, _WRONG_NEXT = "answered a wrong end", "answered a wrong next offset"
 ANSWERS = (
     "answered a wrong first offset",
     _WRONG_END,
     "answered too many messages",
     "unordered answer",
     "code 20 for 19",
-    "answered a wrong next offset",
+    "code 19 for 21",
+    _WRONG_NEXT,
     "answered a pull too soon",
     "answered too few messages",
 )
 """What an answer to a pull may have wrong: what it says of its queue's begin and end, how many messages it has, these
 messages, its code, from where to go on, and that it came before the pull was held, or with less than was there."""
+_CONTRADICTIONS = frozenset(ANSWERS) - {_WRONG_END, _WRONG_NEXT}
+"""What an answer shows by itself, whatever else the queue has."""
 
 _CERTAIN = "of one master"
-"""How many sends are out of order at one master: no slave that was made master explains them."""
+"""How many sends are out of order at one master, and how many answers contradict themselves: no slave that was made
+master explains them."""
 
 
 def order(part: Part, world: World) -> Found:
@@ -119,8 +123,8 @@ def order(part: Part, world: World) -> Found:
     misled = _misled(pulls, sends, part, world)
     wrong += [one for one in misled if (one.topic, one.object, one.more["queue_id"]) not in doubted]
     counts = {"receipts": len(receipts), "pulls": len(pulls), "sends": len(sends), "out_of_order": len(wrong)}
-    told = wrong[:of_one_master] if of_one_master and made_masters(world) else wrong
-    return Found(counts | {_CERTAIN: of_one_master}, foremost(told))
+    certain = [*wrong[:of_one_master], *(one for one in wrong if one.kind in _CONTRADICTIONS)]
+    return Found(counts | {_CERTAIN: len(certain)}, foremost(certain if certain and made_masters(world) else wrong))
 
 
 def _masters(sends: pa.Table, world: World) -> pa.ChunkedArray:
@@ -162,7 +166,8 @@ def judge(history: Gathering, world: World) -> Verdict:
     wrong, certain = counts.pop("out_of_order", 0), counts.pop(_CERTAIN, 0)
     unclear, findings = world.lost_by_hand, order.findings
     if unclear and not world.mixed_up_by_hand and not world.deleted and certain:
-        unclear, wrong, findings = "", certain, tuple(one for one in findings if one.kind == STORED)
+        of_one = (STORED, *_CONTRADICTIONS)
+        unclear, wrong, findings = "", certain, tuple(one for one in findings if one.kind in of_one)
     examined, measured = sum(counts.values()), {name: of for name, of in counts.items() if of}
     formulas = [OF_SENDS, *([OF_PULLS] if counts["pulls"] else []), *([OF_RECEIPTS] if is_ordered(world) else [])]
     allowed = {"bound_ms": None, "formula": "; ".join(formulas), "tolerance_ms": 0, "row": ROW}
@@ -245,7 +250,8 @@ def _misled(pulls: pa.Table, sends: pa.Table, part: Part, world: World) -> Itera
     least = np.where(is_behind, np.fmax(least, last + 1), least)
     wrong = [(low > asked) & ~is_moved, ((is_master | is_copy | is_behind) & (high < least)) | (high > most)]
     is_of_others = (code == ResponseCode.PULL_RETRY_IMMEDIATELY) & (asked >= high) & is_master
-    wrong += [count > most_asked, (rising < count) | (begin < asked), is_of_others, ~is_right]
+    is_passed_over = is_end & (asked > np.maximum(high, 0))
+    wrong += [count > most_asked, (rising < count) | (begin < asked), is_of_others, is_passed_over, ~is_right]
     asks = least_asked(part.control.rows, "messages")
     take = {node: min(most_, asks.get(node, most_)) for node, most_ in batch.items()}
     to_take = np.minimum(np.minimum(_of_each(pulls["node"], take), _has_room(pulls, world)), high - asked)

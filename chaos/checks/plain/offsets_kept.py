@@ -14,7 +14,7 @@ from ....remoting.node.profile import Profile
 from ...arrow import Floats, np, pa
 from ...oracle.recorded import Life
 from ...oracle.roles import elects
-from ...oracle.slaves import keeps_own_offsets, offsets_vary
+from ...oracle.slaves import SYNCHRONIZED_MS, keeps_own_offsets, made_masters, offsets_vary
 from ...oracle.time_outs import OFFSET_CALL_MS
 from ...topology import is_slave
 from ...verdict import Finding
@@ -27,7 +27,11 @@ READ_MS = 100.0
 """Within it a broker has read a pull."""
 _KEPT, _LOST = "did not keep a committed offset", "lost its own offset"
 _ANSWERED, _TAKES = "answered a higher offset", "takes what pulls commit"
-_PULL_ROW = "PullMessageProcessor: a master stores the offset that a pull commits"
+_UNCOPIED = "answered a lower offset than was copied"
+_ROWS = {
+    _TAKES: "PullMessageProcessor: a master stores the offset that a pull commits",
+    _UNCOPIED: "SlaveSynchronize: a slave that is made master has the offsets that it copied",
+}
 
 Unkept = tuple[Place, Finding]
 
@@ -46,7 +50,7 @@ class OffsetsKept(Commits):
 
     def unkept(self) -> Iterator[Unkept]:
         """Each with its place."""
-        of_kind = (self._begun_below,) if self.broadcasting else (self._invented, self._not_by_pulls)
+        of_kind = (self._begun_below,) if self.broadcasting else (self._invented, self._uncopied, self._not_by_pulls)
         return chain(self._replaced(), *(each() for each in of_kind))
 
     def _unkept(
@@ -59,17 +63,18 @@ class OffsetsKept(Commits):
         told_ms: float,
         slave: str = "",
         *,
-        emptied: bool = False,
+        rule: str = "forgotten",
     ) -> Iterator[Unkept]:
         """Of an offset that was told then, and `before`, which was there later, or answered; of this slave of the
-        broker name. Nothing where an operator, a deletion or a copy of another broker explains it. `emptied`: after
-        a deletion of the topic, which left none."""
+        broker name. Nothing where an operator, a deletion or a copy of another broker explains it. `rule`: "deleted"
+        after a deletion of the topic, which left none."""
         rules, (topic, broker, _, group) = self.rules, place
-        varies = not slave and offsets_vary(self.world, broker, at_ms)
+        varies, emptied = not slave and offsets_vary(self.world, broker, at_ms), rule == "deleted"
         is_deleted = place[:2] in rules.deleted and not emptied
         if is_deleted or varies or rules.was_reset(place.queue, group, told_ms, at_ms):
             return
-        holder, is_answer, of_pull = rules.holder(place.queue, group, at_ms) or group, kind == _ANSWERED, kind == _TAKES
+        holder, of_pull = rules.holder(place.queue, group, at_ms) or group, kind == _TAKES
+        is_answer = kind in (_ANSWERED, _UNCOPIED)
         because = f"{offset} was {'to be ' if of_pull else ''}stored, {before} was there later"
         because = f"{before}, {offset} was committed" if is_answer else because
         because += " since the topic was deleted" * emptied
@@ -80,12 +85,12 @@ class OffsetsKept(Commits):
                 (*((group, broker) if self.broadcasting else (slave or broker, holder)), topic),
                 kind,
                 span,
-                Rule(_PULL_ROW if of_pull else "ConsumerOffsetManager: an offset stays until the next commit"),
+                Rule(_ROWS.get(kind, "ConsumerOffsetManager: an offset stays until the next commit")),
                 out=span,
                 wrong=1,
                 times={"committed": told_ms},
                 more={
-                    **place.told("deleted" if emptied else "forgotten", offset),
+                    **place.told(rule, offset),
                     "answered" if is_answer else "before": before,
                     "because": because,
                 },
@@ -130,11 +135,29 @@ class OffsetsKept(Commits):
             if (since_ms := self._emptied_ms(place, life, row.time_ms)) is not None:
                 offset = max((one["offset"] for one in told if one["time_ms"] >= since_ms), default=0)
                 if answered > offset:
-                    yield from self._unkept(_ANSWERED, place, offset, answered, row.time_ms, since_ms, emptied=True)
+                    yield from self._unkept(_ANSWERED, place, offset, answered, row.time_ms, since_ms, rule="deleted")
             elif answered > max(max(one["offset"], one["value"].get("before") or 0) for one in told):
                 last = max(told, key=lambda one: (one["offset"], -one["time_ms"]))
                 told_ms = min(last["time_ms"], row.time_ms)
                 yield from self._unkept(_ANSWERED, place, last["offset"], answered, row.time_ms, told_ms)
+
+    def _uncopied(self) -> Iterator[Unkept]:
+        """Offsets that a slave made master answered, below what the slave had copied while nothing was done to it and
+        its master, and what was committed since (`SlaveSynchronize`)."""
+        for place, row in self.taken():
+            made, answered = made_masters(self.world).get(place.broker_name), row.said.get("answered")
+            asked_ms = row.time_ms - OFFSET_CALL_MS - self.world.timers.clocks_ms
+            if made is None or answered is None or asked_ms < made.at_ms or not self.world.is_ours(made.node):
+                continue
+            old = self.world.lives_of(place.broker_name)
+            if any(life.start_ms <= row.time_ms and life.end_ms >= asked_ms for life in old):
+                continue  # it may have answered
+            told = [one for one in self.of_place.get(place, ()) if one["time_ms"] <= row.time_ms]
+            copied = [one for one in told if one["time_ms"] <= made.copied_ms - SYNCHRONIZED_MS]
+            least = min((one["offset"] for one in told[len(copied) - 1 :]), default=0) if copied else 0
+            if answered < least:
+                about = least, answered, row.time_ms, copied[-1]["time_ms"]
+                yield from self._unkept(_UNCOPIED, place, *about, made.node, rule="uncopied")
 
     def _emptied_ms(self, place: Place, life: Life, at_ms: float) -> float | None:
         """When an operator last deleted the topic at this process, and with the topic all its offsets, before this was

@@ -82,6 +82,7 @@ def _came_again(back: Row, came: list[Row], group: str, world: World, *, is_sure
         queue_id=came[0]["queue_id"] if came else 0,
         offset=LAST,
         group=group,
+        tries=2 if back["f"] == ANEW else 1,  # its sender wrote it again
         changed=bool(came) and came[0]["digest"] != back["digest"],
         delay_ms=due.end_ms - acked_ms,
     )

@@ -3,8 +3,8 @@ tries and time left.
 
     without sendLatencyFaultEnable      another broker than the one that failed, where the route has one
     with it                             one that is not isolated: in 5.x another one than the one that failed, in 4.9
-                                        while the one that failed is isolated; which of the isolated is the least bad
-                                        decides the rest
+                                        while the one that failed is isolated; if all are, 4.9 takes one of the half
+                                        with the lower latencies
 
 Each try that failed, or was slow by latencyMax, leaves a `broker_isolated` row. How long a failed try isolates its
 broker is counted by the producer's table (oracle/time_outs.py), and not by what it says; whom an outside client
@@ -38,6 +38,7 @@ OTHER = "selectOneMessageQueue: a retry avoids the broker that failed"
 ISOLATES = "MQFaultStrategy.updateFaultItem: each try that failed, or was slow by latencyMax, isolates its broker"
 _MASTER = "topicRouteData2TopicPublishInfo: only broker names with an id 0 are published to"
 _AVOIDS = "LatencyFaultToleranceImpl.FaultItem: no send to an isolated broker while another broker is available"
+_HALF = "LatencyFaultToleranceImpl.pickOneAtLeast: while all brokers are isolated, one of the half with lower latencies"
 _TRIED = "sendDefaultImpl: a message is sent again while it is not stored, and a try and time are left"
 ELSEWHERE = "acknowledged in another queue"
 SAME, NOT_ISOLATED = "tried again on the same broker", "not isolated"
@@ -99,6 +100,7 @@ class _Tries:
             *self._given_up(),
             *self._at_slaves(),
             *self._to_isolated(),
+            *self._to_the_worse_half(),
             *(_finding(row, NOT_ISOLATED, ISOLATES) for row in isolating if not self._is_isolated(row)),
         ]
         counts = {"retries": len(unstored), "on_same": len(same), "isolating": len(isolating)}
@@ -221,6 +223,25 @@ class _Tries:
             until_ms = away.get(row["broker_name"], 0.0)
             if until_ms > row["time_ms"] + world.timers.delivery_ms and self._has_another(row):
                 yield _finding(row, "sent to an isolated broker", _AVOIDS)
+
+    def _to_the_worse_half(self) -> Iterator[Finding]:
+        """The tries of 4.9 at one of the slower brokers, while all brokers of the route were isolated, and no others
+        were ever slow."""
+        world, late_ms = self._world, self._world.timers.delivery_ms
+        ours = {node.name for node in world.ours("producer") if avoids(world, node.name)}
+        if world.timers.profile is not Profile.V4_9 or not ours:
+            return
+        for row in rows_in(self._begun.filter(is_one_of(self._begun["node"], sorted(ours)))):
+            process, at_ms = (row["node"], row["incarnation"]), row["time_ms"]
+            latency_ms = self._away.latency_ms(*process, row["seq"])
+            named = [self._routes.brokers(*process, ms) for ms in (at_ms - world.timers_of(process[0]).T_ms, at_ms)]
+            if row["broker_name"] not in latency_ms or any(names != latency_ms.keys() for names in named):
+                continue
+            until_ms = self._away.until_ms(*process, at_ms)
+            quicker = [took for took in latency_ms.values() if took < latency_ms[row["broker_name"]] - _ROUNDING_MS]
+            is_worse = len(quicker) >= max(len(latency_ms) // 2, 1)
+            if is_worse and min(until_ms.values()) > at_ms + late_ms:
+                yield _finding(row, "sent to the slower half", _HALF)
 
     def _is_isolated(self, row: Row) -> bool:
         """Whether it is at once, or need not be: its process ended."""

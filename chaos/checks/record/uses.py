@@ -117,6 +117,7 @@ class Isolated:
         self._longest_counts = world.timers.profile is not Profile.V4_9  # 5.x never shortens one
         self._of: dict[tuple[str, int], list[tuple[float, str, float]]] = defaultdict(list)
         self._left: dict[tuple[str, int], list[tuple[float, str]]] = defaultdict(list)
+        self._latency: dict[tuple[str, int], list[tuple[int, str, float]]] = defaultdict(list)
         for row in control.rows("broker_isolated", "route_changed"):
             if row.event == "route_changed":
                 gone = {broker for _, broker, _ in self._of.get(row.process, ())} - {*row.said.get("queues", ())}
@@ -128,6 +129,7 @@ class Isolated:
                 failed = bool(row.said.get("failed"))
                 for_ms = isolation_ms(world, row.node, row.duration_ms or 0.0, failed=failed)
                 self._of[row.process].append((row.time_ms, row.broker_name, row.time_ms + for_ms))
+                self._latency[row.process].append((row.seq, row.broker_name, row.duration_ms or 0.0))
 
     def until_ms(self, node: str, incarnation: int, by_ms: float, *, surely: bool = False) -> dict[str, float]:
         """Each broker that the process had isolated by then, and until when; `surely`: but for those that its detector
@@ -138,6 +140,10 @@ class Isolated:
             if at_ms <= by_ms and not any(name == broker and at_ms <= left_ms <= by_ms for left_ms, name in left):
                 found[broker] = max(found.get(broker, 0.0) if self._longest_counts else 0.0, until_ms)
         return found
+
+    def latency_ms(self, node: str, incarnation: int, seq: int) -> dict[str, float]:
+        """How long the last try took that isolated each broker, or ended its isolation, before this row."""
+        return {broker: took_ms for number, broker, took_ms in self._latency[node, incarnation] if number < seq}
 
     def spans(self) -> Iterator[tuple[str, str, float, float]]:
         """Producer, broker, and from when until when a try isolated it, whatever came after."""

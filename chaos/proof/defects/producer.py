@@ -224,6 +224,17 @@ def producer_ends_isolations_when_quick(node: ProducerNode) -> None:
             fault._items[broker_name].available_from_ms = now_ms
 
 
+@planted(PRODUCERS, "slow-brokers", caught_by="living_are_used")
+def producer_takes_the_slowest_broker(node: ProducerNode) -> None:
+    """producers of 4.9 send to the slowest broker while all brokers are isolated"""
+    fault = node.client._fault
+
+    def the_slowest(now_ms: int) -> str:
+        return max(fault._items, key=lambda name: fault._items[name].latency_ms)
+
+    replace_part(fault, "_one_of_the_better_half", the_slowest)
+
+
 @planted(PRODUCER_0, "smoke", caught_by="duplicates")
 def producer_writes_sends_twice(node: ProducerNode) -> None:
     """the transport of a producer writes every 40th send request twice"""

@@ -318,6 +318,17 @@ def slave_copies_no_delay_offsets(broker: Broker) -> None:
     replace_part(broker._schedule, "take", does_nothing)
 
 
+@planted(SLAVE_OF_A, "slave-made-master", caught_by="commits_follow_work")
+@may_find("duplicates")
+def slave_made_master_has_no_offsets(broker: Broker) -> None:
+    """a slave that is made master has none of the offsets that the slave had copied"""
+
+    @around(broker, "_change_role")
+    def change_role(change: Any, *of: Any) -> None:
+        broker.services.offsets._table.clear()
+        change(*of)
+
+
 @planted(SLAVE_OF_A, _READS, caught_by="commits_follow_work")
 @may_find("duplicates")
 def slave_stores_no_commit(broker: Broker) -> None:

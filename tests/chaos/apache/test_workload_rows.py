@@ -53,7 +53,7 @@ def test_a_send_has_its_key_its_tries_its_place_and_its_digest() -> None:
     where = {"op_id": "U1", "attempt": 0, "broker_name": "broker-a", "address": EVERYBODYS, "queue_id": 3}
     assert tried == {"type": "ok", "code": 0, "duration_ms": 10.0, **where}
     [_, sent] = of("send", found)
-    digest = message_digest(b"producer-0-0..", SEND["properties"])  # type: ignore[arg-type]
+    digest = message_digest("orders", b"producer-0-0..", SEND["properties"])  # type: ignore[arg-type]
     assert (sent["msg_key"], sent["offset"], sent["digest"], sent["attempt"]) == ("producer-0-0", 7, digest, 1)
     assert sent["duration_ms"] == 30.0
 
@@ -114,7 +114,7 @@ def test_a_message_received_has_the_digest_of_what_came_and_its_holding() -> Non
     changed = {**received, "body": base64.b64encode(b"another").decode(), "holding": None}
     one, two = of("receive", rows(received, changed))
     assert (one["msg_key"], one["op_id"], one["queue_id"], one["offset"]) == ("producer-0-0", "take-4", 1, 7)
-    assert one["digest"] == message_digest(b"producer-0-0..", SEND["properties"])  # type: ignore[arg-type]
+    assert one["digest"] == message_digest("orders", b"producer-0-0..", SEND["properties"])  # type: ignore[arg-type]
     assert two["digest"] != one["digest"]
     assert two["op_id"] is None
 

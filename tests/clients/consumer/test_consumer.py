@@ -36,7 +36,7 @@ async def test_messages_of_every_queue_are_received_once_and_recorded(wide: Worl
         "queue_id": 1,
         "offset": 1,
         "op_id": "take-1",
-        "digest": message_digest(sent[5], {"KEYS": "k5"}),
+        "digest": message_digest("orders", sent[5], {"KEYS": "k5"}),
         "born_ms": fifth["born_ms"],
         "duration_ms": fifth["duration_ms"],
     }

@@ -44,7 +44,7 @@ async def test_the_history_has_one_invoke_and_one_outcome_a_send(b: Bench) -> No
         "offset": 0,
         "msg_id": result.offset_msg_id,
         "address": str(first.address),
-        "digest": message_digest(MESSAGE.body, MESSAGE.properties | {"UNIQ_KEY": result.msg_id}),
+        "digest": message_digest("orders", MESSAGE.body, MESSAGE.properties | {"UNIQ_KEY": result.msg_id}),
         "code": 0,
         "attempt": 1,
         "duration_ms": 0,

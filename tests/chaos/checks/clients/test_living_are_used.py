@@ -204,6 +204,18 @@ def test_while_brokers_are_isolated_sends_go_where_the_route_lets_them(wiped_s: 
     assert [one for one in told if one == "out of its route"] == found
 
 
+def test_while_all_brokers_are_isolated_4_9_sends_to_the_quicker_half() -> None:
+    def after(other_ms: float, profile: str = "4.9") -> list[str]:
+        builder = story(latency_fault=True)
+        builder.rows[0]["value"] |= {"profile": profile}
+        for broker, took_ms in (("broker-a", 700.0), ("broker-b", other_ms)):
+            about = {"broker_name": broker, "duration_ms": took_ms, "value": {"failed": False, "isolation_ms": 30_000}}
+            builder.at(49.5).event("producer-0", "broker_isolated", f="isolated", **about)
+        return [kind for kind in kinds(verdict(sent(builder, 50, RING[0]))) if kind == "sent to the slower half"]
+
+    assert (after(698), after(699), after(698, "5.x")) == (["sent to the slower half"], [], [])
+
+
 def test_without_the_number_of_keys_nobody_knows_the_queue_of_a_sharding_key() -> None:
     assert verdict(in_turn(story(ordered=True), 24, ring=RING[:4])).verdict is Validity.UNKNOWN
 

@@ -154,6 +154,11 @@ def test_a_broker_that_says_that_nothing_matched_at_the_end_of_a_queue_is_accuse
     assert answered(5, 20, 0, 5, 5) == answered(5, 20, 0, 5, 6) == [("broker-a", kind)]
 
 
+def test_a_broker_that_says_that_there_is_nothing_yet_beyond_the_end_of_a_queue_is_accused() -> None:
+    assert answered(6, 19, 0, 5, 6) == [("broker-a", "code 19 for 21")]
+    assert answered(5, 19, 0, 5, 5) == []
+
+
 @pytest.mark.parametrize(
     ("settings", "found"),
     [
