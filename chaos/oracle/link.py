@@ -30,6 +30,9 @@ from .world import World, once
 SECOND_ROUND_MS = 10_000.0
 """How long after its first round of registrations a broker begins its second."""
 MOMENT_MS = 1.0
+"""Clients' and brokers' own stamps are whole milliseconds; what is no further apart may be in any order."""
+EXACT_MS = 1e-3
+"""How exact a row's begin is, which is reckoned from the row's end and duration."""
 
 
 @dataclass(frozen=True, slots=True)

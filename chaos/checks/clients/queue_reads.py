@@ -19,6 +19,7 @@ from ....remoting.codes import PERM_READ
 from ....remoting.node.profile import Profile
 from ...oracle.deliveries import Asker, Dues, Queue, all_askers
 from ...oracle.intervals import Stretch, grouped, until_next
+from ...oracle.link import MOMENT_MS
 from ...oracle.quiet import aftermath_ms, clients_began_ms
 from ...oracle.timers import Act
 from ...oracle.world import World
@@ -31,7 +32,6 @@ from ..record.uses import PART_MS, Begun, BrokerShares
 
 _ROW = "a broker checks held pulls every 5 s, and answers a pull that was held for 15 s"
 _ASKED_MS = 20_000.0
-_ROUNDING_MS = 1.0
 _PARTS = 3
 """So many parts of 10 s without a pull are a queue that nobody reads."""
 
@@ -76,7 +76,7 @@ def _held_up(one: Begun, process: Process) -> bool:
     looked = (run for run in process.rows("name_server_call") if run.ended_ms >= one.since_ms)
     delays = (run for run in process.rows("pull_delayed") if one.is_next and _queue_of(run.row) == one.queue)
     return any(run.began_ms <= one.began_ms for run in looked) or any(
-        one.since_ms <= run.ended_ms <= one.began_ms + _ROUNDING_MS for run in delays
+        one.since_ms <= run.ended_ms <= one.began_ms + MOMENT_MS for run in delays
     )
 
 

@@ -20,6 +20,7 @@ from ....remoting.node.profile import Profile
 from ...arrow import np, pc
 from ...oracle.deliveries import Holding, all_askers
 from ...oracle.intervals import grouped
+from ...oracle.link import EXACT_MS
 from ...oracle.queue_owners import node_of_client
 from ...oracle.reach import unrecorded
 from ...oracle.slaves import SYNCHRONIZED_MS, offsets_vary, slaves_of
@@ -42,8 +43,6 @@ ROW = "an offset is committed when all messages before it are consumed"
 _MOVED_ROW = "DefaultMQPushConsumerImpl.pullMessage: after code 21 a consumer goes on at nextBeginOffset"
 REPEATED = "set back by a pull"
 KEPT, UNSHARED = "kept after a wrong offset", "no rebalance after a wrong offset"
-_EXACT_MS = 1e-3
-"""How exact the begin of a pull, or of a round, is."""
 _HANDS_OVER = 2
 """The old holder's last commit, and the broker's turn."""
 
@@ -165,7 +164,7 @@ class _Explained(OffsetsKept):
             return False
         looked = (one for one in self.control.rows("name_server_call") if one.node == client and one.f == "route")
         return any(
-            one.began_ms <= before["time_ms"] and 0.0 <= row["time_ms"] - one.time_ms + _EXACT_MS <= near_ms
+            one.began_ms <= before["time_ms"] and 0.0 <= row["time_ms"] - one.time_ms + EXACT_MS <= near_ms
             for one in looked
         )
 
@@ -282,7 +281,7 @@ class _Explained(OffsetsKept):
             drop = next((drop for drop in of if drop.time_ms >= told_ms), None)
             wait = pull_delay(world, consumer, "illegal_offset") if world.timers.profile is Profile.V4_9 else None
             due_ms = told_ms + (wait.ms if wait else 0.0)
-            began_ms = told_ms - (pull["duration_ms"] or 0.0) + _EXACT_MS  # it may take the queue again as it is told
+            began_ms = told_ms - (pull["duration_ms"] or 0.0) + EXACT_MS  # it may take the queue again as it is told
             for holding in rules.dues.held.get(place.queue, ()):
                 if holding.node == consumer and holding.start_ms <= began_ms and told_ms <= holding.end_ms:
                     yield from self._kept(place, holding, pull, due_ms)
@@ -315,8 +314,8 @@ class _Explained(OffsetsKept):
         rounds = runs_of(self.control, process, REBALANCE)
         waits = [(due_ms, ended_ms, KEPT)]
         if world.timers.profile is Profile.V5_X and ended_ms < world.ended_ms(*process):
-            under_way = (run.ended_ms for run in rounds if run.began_ms < ended_ms - _EXACT_MS)
-            later = (run.began_ms for run in rounds if run.began_ms >= ended_ms - _EXACT_MS)
+            under_way = (run.ended_ms for run in rounds if run.began_ms < ended_ms - EXACT_MS)
+            later = (run.began_ms for run in rounds if run.began_ms >= ended_ms - EXACT_MS)
             until_ms = next(later, min(world.ended_ms(*process), world.end_ms))
             waits.append((max([ended_ms, *under_way]), until_ms, UNSHARED))
         for from_ms, to_ms, kind in waits:

@@ -19,12 +19,10 @@ from ...arrow import pc
 from ...history.schema import row_order
 from ...oracle.deliveries import askers, delivered
 from ...oracle.intervals import Stretch, grouped
+from ...oracle.link import MOMENT_MS
 from ...oracle.world import World
 from .deliveries import LAST, Prompt, Slow, against, near_its_time_ms, stored_ms
 from .part import PLACE, Part, Reading, Row, Together, is_one_of, rows_in
-
-_ROUNDING_MS = 1.0
-"""Born and store times are whole milliseconds."""
 
 
 def sent_back(part: Part, world: World) -> Prompt:
@@ -60,7 +58,7 @@ def _may_be_of(back: Row, receipt: Row, world: World) -> bool:
     is_new = back["f"] == ANEW
     made_ms = receipt["born_ms"] if is_new else stored_ms(receipt)
     was_set = world.clocks.get(back["node"] if is_new else receipt["broker_name"])
-    since_ms = back["time_ms"] - back["duration_ms"] - _ROUNDING_MS - world.timers.clocks_ms
+    since_ms = back["time_ms"] - back["duration_ms"] - MOMENT_MS - world.timers.clocks_ms
     return made_ms is None or made_ms >= since_ms or bool(was_set)
 
 

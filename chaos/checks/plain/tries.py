@@ -24,6 +24,7 @@ from operator import attrgetter
 from ....remoting.node.profile import Profile
 from ...arrow import np, pa, pc
 from ...oracle.intervals import grouped
+from ...oracle.link import MOMENT_MS
 from ...oracle.time_outs import NOT_STORED, STORED, avoidance, avoids, isolation_ms, send_rules
 from ...oracle.world import World
 from ...verdict import Finding
@@ -42,7 +43,6 @@ _HALF = "LatencyFaultToleranceImpl.pickOneAtLeast: while all brokers are isolate
 _TRIED = "sendDefaultImpl: a message is sent again while it is not stored, and a try and time are left"
 ELSEWHERE = "acknowledged in another queue"
 SAME, NOT_ISOLATED = "tried again on the same broker", "not isolated"
-_ROUNDING_MS = 1.0
 _NEAR_MS = 50.0
 
 Op = tuple[str, int, str]
@@ -116,9 +116,9 @@ class _Tries:
         if not avoids(world, node):
             return bool(others)
         until_ms = self._away.until_ms(node, incarnation, at_ms)
-        is_isolated = until_ms.get(row["broker_name"], 0.0) > at_ms + _ROUNDING_MS
+        is_isolated = until_ms.get(row["broker_name"], 0.0) > at_ms + MOMENT_MS
         is_avoided = is_isolated or world.timers.profile is Profile.V5_X
-        return is_avoided and any(until_ms.get(name, 0.0) < at_ms - _ROUNDING_MS for name in others)
+        return is_avoided and any(until_ms.get(name, 0.0) < at_ms - MOMENT_MS for name in others)
 
     def _elsewhere(self) -> Iterator[Finding]:
         """The sends that were acknowledged in another queue than the one that their last try asked for."""
@@ -200,7 +200,7 @@ class _Tries:
         for row in rows_in(self._ended.filter(pc.not_equal(self._ended["type"], "ok").to_numpy() | slow)):
             failed = row["type"] != "ok" and row["code"] not in STORED
             failed &= row["address"] is not None or world.timers.profile is Profile.V4_9
-            node, took_ms = row["node"], (row["duration_ms"] or 0.0) - _ROUNDING_MS
+            node, took_ms = row["node"], (row["duration_ms"] or 0.0) - MOMENT_MS
             if node in producers and avoids(world, node) and isolation_ms(world, node, took_ms, failed=failed) > 0:
                 isolating.append(row)
         return isolating
@@ -238,7 +238,7 @@ class _Tries:
             if row["broker_name"] not in latency_ms or any(names != latency_ms.keys() for names in named):
                 continue
             until_ms = self._away.until_ms(*process, at_ms)
-            quicker = [took for took in latency_ms.values() if took < latency_ms[row["broker_name"]] - _ROUNDING_MS]
+            quicker = [took for took in latency_ms.values() if took < latency_ms[row["broker_name"]] - MOMENT_MS]
             is_worse = len(quicker) >= max(len(latency_ms) // 2, 1)
             if is_worse and min(until_ms.values()) > at_ms + late_ms:
                 yield _finding(row, "sent to the slower half", _HALF)
@@ -251,7 +251,7 @@ class _Tries:
         if latest_ms > min(world.ended_ms(*process), world.end_ms):
             return True
         rows, ended = by_process(self._control, "broker_isolated").get(process, ()), attrgetter("ended_ms")
-        near = rows[bisect_left(rows, at_ms - _ROUNDING_MS, key=ended) : bisect_right(rows, latest_ms, key=ended)]
+        near = rows[bisect_left(rows, at_ms - MOMENT_MS, key=ended) : bisect_right(rows, latest_ms, key=ended)]
         return any(run.row.f == "isolated" and run.row.broker_name == row["broker_name"] for run in near)
 
 

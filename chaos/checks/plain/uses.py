@@ -17,6 +17,7 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 from ...arrow import Floats, Numbers, np, pa, pc
+from ...oracle.link import MOMENT_MS
 from ...oracle.time_outs import POLL, avoidance
 from ...oracle.world import World
 from ..check import Table
@@ -51,7 +52,6 @@ from .part import (
 )
 
 K = TypeVar("K")
-_ROUNDING_MS = 1.0
 _SOON_MS = 50.0
 """A pull that follows so soon on an answer needs no look."""
 
@@ -99,7 +99,7 @@ def _begun(part: Part, world: World) -> Iterator[Begun]:
         times, before_ms = began[at], -math.inf
         for holding in (one for one in held.get(queue, ()) if one.node == node and world.is_ours(node)):
             # A queue that is given up and taken again at one moment had its last pull just before.
-            from_ms = max(holding.start_ms - _ROUNDING_MS, min(before_ms, holding.start_ms))
+            from_ms = max(holding.start_ms - MOMENT_MS, min(before_ms, holding.start_ms))
             first, end = np.searchsorted(times, [from_ms, holding.end_ms])
             before_ms = holding.end_ms
             if first == end:

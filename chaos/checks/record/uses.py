@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ....remoting.node.profile import Profile
 from ...oracle.intervals import Stretch, merged
+from ...oracle.link import MOMENT_MS
 from ...oracle.time_outs import SEND, SendRules, avoidance, avoids, isolation_ms
 from ...oracle.world import World
 from ..check import Facts
@@ -18,7 +19,6 @@ from .control import Control, once
 
 PART_MS = 10_000.0
 """What is read, and what is committed at a slave, is counted in such parts of all time."""
-_ROUNDING_MS = 1.0
 Queue = tuple[str, int]
 """Broker name and queue id."""
 
@@ -100,7 +100,7 @@ def ran_out(control: Control, rules: Mapping[str, SendRules]) -> frozenset[tuple
 
 def least_left_ms(world: World) -> float:
     """A send with less time left than this may have had none when it looked."""
-    return 2 * world.timers.delivery_ms + _ROUNDING_MS
+    return 2 * world.timers.delivery_ms + MOMENT_MS
 
 
 def detects(world: World, producer: str) -> bool:

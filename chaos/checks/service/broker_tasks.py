@@ -16,6 +16,7 @@ from itertools import pairwise
 from ....remoting.codes import MASTER_ID, TABLES_OF_SLAVES
 from ...oracle.broker import LIGHT_HEARTBEAT, REGISTER, SYNCHRONIZE, Broker, tasks
 from ...oracle.intervals import grouped
+from ...oracle.link import EXACT_MS
 from ...oracle.lists import must_have
 from ...oracle.recorded import Life
 from ...oracle.roles import elects
@@ -31,7 +32,6 @@ from ..record.timer_acts import Run
 from .tasks import Tasks
 
 _TASK, _BEAT, _REGISTER = "registration", "BROKER_HEARTBEAT", "REGISTER_BROKER"
-_MOMENT_MS = 1e-3
 _BEATS = "BrokerController.sendHeartbeat: each brokerHeartbeatInterval to every NameServer"
 
 
@@ -61,7 +61,7 @@ class BrokerTasks(Tasks):
         that the version has changed, or nothing."""
         ended_ms, is_changed = -math.inf, False
         for run in self.rows("data_version"):
-            if run.began_ms - _MOMENT_MS > ended_ms > 0:  # who refuses, answers in the moment in which all are asked
+            if run.began_ms - EXACT_MS > ended_ms > 0:  # who refuses, answers in the moment in which all are asked
                 yield ended_ms, is_changed
                 is_changed = False
             ended_ms = run.ended_ms
