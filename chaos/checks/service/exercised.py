@@ -9,7 +9,8 @@ INVALID: a fault without effect is no fault of the cluster's.
 | pause of a node         | it measured no timers all the while; or as above                                         |
 | black_hole, cut, reset  | the dialler's call or connection over the link failed; the NameServer dropped the        |
 |                         | broker; a list from the address server did not come within 3 s                           |
-| latency                 | a call over the link took at least as long as one direction was delayed                  |
+| latency                 | a call over the link, or a slave's round of questions to its master, took at least as    |
+|                         | long as one direction was delayed                                                        |
 | bandwidth               | none is asked for: no row tells a narrow link from a busy peer                           |
 
 What a node did not do for the harness (a stop, a final read), though it was waited for, is told here too.
@@ -30,12 +31,13 @@ from ...faults.acts_by_hand import BY_HAND
 from ...faults.clock_changes import CLOCK_ACTIONS
 from ...faults.fault import Loss
 from ...faults.process_faults import DISK_ACTIONS, Absent, Remove
+from ...oracle.broker import SYNCHRONIZE
 from ...oracle.intervals import grouped
 from ...oracle.link import RESUME_GRACE_MS
 from ...oracle.recorded import Fault
 from ...oracle.slaves import made_masters
 from ...oracle.world import World
-from ...topology import ADDRESS_SERVER, ADMIN
+from ...topology import ADDRESS_SERVER, ADMIN, broker_name, is_slave
 from ...verdict import Finding, Verdict
 from ..check import Group, Needs, Section, Table, check
 from ..findings import Rule, finding, verdict_by_counts
@@ -274,12 +276,12 @@ def _effects(control: Control, calls: Mapping[str, Mapping[str, int]], world: Wo
         met = [act for act in world.acts if act.node == fault.target and fault.source == ADMIN and not act.is_done]
         if late := sum(fault.overlaps(act.began_ms, act.ended_ms) for act in met if fault.injected):
             found[fault.fault_id]["failed"] += late
-    unfetched = [fault for fault in world.faults if fault.target == ADDRESS_SERVER and fault.injected]
-    for row in control.rows("scheduled_task") if unfetched else ():
-        if row.f == FETCH and (row.duration_ms or 0.0) >= 1000 * TIMEOUT_S:
-            for fault in unfetched:
-                if fault.source == row.node and fault.overlaps(row.began_ms, row.time_ms):
-                    found[fault.fault_id]["failed"] += 1
+    may_show = (ADDRESS_SERVER, *(node.name for node in world.of_kind("slave")))
+    links = [f for f in world.faults if f.injected and f.target and (f.source in may_show or f.target in may_show)]
+    for row in control.rows("scheduled_task") if links else ():
+        for fault in links if row.f in (FETCH, SYNCHRONIZE) else ():
+            if fault.overlaps(row.began_ms, row.time_ms) and (kind := _met(row, fault)):
+                found[fault.fault_id][kind] += 1
     for fault_id in _silent(control.lateness, world):
         found[fault_id]["silent"] += 1
     return {fault_id: dict(kinds) for fault_id, kinds in found.items()}
@@ -297,6 +299,15 @@ def _shows(row: Row, asked: Asked) -> str:
         return ""
     fits = asked.by in (None, row.node) and asked.only in ("", kind)
     return kind if fits else ""
+
+
+def _met(row: Row, fault: Fault) -> str:
+    """What a list from the address server, or a slave's round of questions to its master, shows of a link's fault."""
+    took_ms, ends = row.duration_ms or 0.0, (fault.source, fault.target)
+    if row.f == FETCH:
+        return "failed" if ends == (row.node, ADDRESS_SERVER) and took_ms >= 1000 * TIMEOUT_S else ""
+    is_its = is_slave(row.node) and {*ends} == {row.node, broker_name(row.node)}
+    return "slow" if is_its and 0 < fault.kind.call_takes_ms <= took_ms else ""
 
 
 def _kind(row: Row) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from nemesrv.chaos.checks.service.exercised import judge, judged
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import KILL, HistoryBuilder, address_of, cluster
+from tests.chaos.builder import BOTH, KILL, HistoryBuilder, address_of, cluster
 
 HOLE = ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "producer-0", "ns-0")
 
@@ -62,6 +62,14 @@ def test_a_fault_without_effect_is_unknown_and_never_invalid() -> None:
 def test_a_list_that_did_not_come_shows_the_address_servers_fault(who: str, took_ms: int, expected: Validity) -> None:
     builder = during(worked(), ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "producer-0", "address-server"))
     builder.event(who, "scheduled_task", f="fetchNameServerAddr", duration_ms=took_ms)
+    assert check(builder.end(300)).verdict is expected
+
+
+@pytest.mark.parametrize(("took_ms", "expected"), [(250.0, Validity.VALID), (249.0, Validity.UNKNOWN)])
+def test_a_slaves_slow_round_of_questions_shows_that_its_link_is_slow(took_ms: float, expected: Validity) -> None:
+    slow = ("f1", "latency", "toxiproxy.latency", "broker-a/1", "broker-a")
+    builder = during(worked(brokers=(*BOTH, "broker-a/1")), slow, latency_ms=250, jitter_ms=0)
+    builder.event("broker-a/1", "scheduled_task", f="SlaveSynchronize", duration_ms=took_ms)
     assert check(builder.end(300)).verdict is expected
 
 
