@@ -339,9 +339,9 @@ _OF_PATTERN: Mapping[str, str] = {
     r"(code \d+)": "{namesrv} answered {client}'s look-up of topic {topic} with {0}",
     r"never used (in \d+ sends)": "{producer} sent nothing to {broker+topic} {0}, though {producer}'s route had "
     "{broker}",
-    r"stored (\d+ times) by (\d+) tries": "brokers stored a message {0} (one copy: {broker}), but it had {1} tries",
-    r"alone stored (\d+ times) by (\d+) tries": "{a_broker} stored a message {0}, but it had {1} tries",
-    r"sent (\d+ times) in (\d+) tries": "{producer} sent a message {0} (one copy: {broker}), but counted {1} tries",
+    r"stored (\d+ times) by (\d+ tr\w+)": "brokers stored a message {0} (one copy: {broker}), but the message had {1}",
+    r"alone stored (\d+ times) by (\d+ tr\w+)": "{a_broker} stored a message {0}, but the message had {1}",
+    r"sent (\d+ times) in (\d+ tr\w+)": "{producer} sent a message {0} (one copy: {broker}), but counted {1}",
     r"(acknowledged|answered) (.+) late": "{node} {0} {1} late",
     r"handed (delayed )?messages over late": "{a_broker} delivered {0}messages late",
     r"send out of order": "{broker} gave a later message of {producer} the same or a lower offset than an earlier "

@@ -29,6 +29,7 @@ send, read ── by key ── at more than one place ── oftener than it wa
 receive ── of a holding ── after its queue_dropped
 """
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -261,13 +262,15 @@ def _stored(part: Part, world: World, allowed: Tolerance) -> Repeats:
         broker.name: [of for node in (broker.name, *slaves_of(world, broker.name)) for of in world.process_faults(node)]
         for broker in world.of_kind("broker")
     }
-    repeated = [
-        row["msg_key"] for row in rows_in(delayed) if _may_come_again(world, row, faults.get(row["broker_name"], ()))
-    ]
+    again_at = (
+        (row["msg_key"], _times_again(world, row, faults.get(row["broker_name"], ()))) for row in rows_in(delayed)
+    )
+    repeated = {msg_key: times for msg_key, times in again_at if times}
     columns, sent = ["event", "msg_key", *PLACE, "time_ms"], part.of("send", types=("ok",))
     sent = sent.filter(pc.is_null(sent["f"]))
     copies = pa.concat_tables([part.of("read").select(columns), sent.select(columns)])
-    copies = copies.filter(pc.invert(is_one_of(copies["msg_key"], repeated)))
+    at_any_time = [msg_key for msg_key, times in repeated.items() if math.isinf(times)]
+    copies = copies.filter(pc.invert(is_one_of(copies["msg_key"], at_any_time)))
     key, place = codes(copies, "msg_key"), codes(copies, *PLACE)
     low, high = np.full(len(copies), len(copies)), np.full(len(copies), -1)
     np.minimum.at(low, key, place)
@@ -284,38 +287,41 @@ def _stored(part: Part, world: World, allowed: Tolerance) -> Repeats:
     for msg_key, of_key in stored.items():
         places, times = {_place(row) for row in of_key}, [row["time_ms"] for row in of_key]
         again += len(places) - 1
-        tried = max(1, tries[msg_key])
+        tried = max(1, tries[msg_key]) + int(repeated.get(msg_key, 0))
         if len(places) > tried:
             read = {_place(row) for row in of_key if row["event"] == "read"}
-            what = f"stored {len(places)} times by {tried} tries" if len(read) > tried or not read else MISNAMED
+            by = f"{tried} {'try' if tried == 1 else 'tries'}"
+            what = f"stored {len(places)} times by {by}" if len(read) > tried or not read else MISNAMED
             sender, names = "", {row["broker_name"] for row in of_key}
             if len(names) == 1 and what != MISNAMED:
                 made = made_masters(world).get(*names)
                 what, sender = f"alone {what}", made.node if made is not None else min(names)
             if len(read) > tried and len(places) <= tried + read_again[msg_key]:
-                what, sender = f"sent {len(places)} times in {tried} tries", senders.get(msg_key, "")
+                what, sender = f"sent {len(places)} times in {by}", senders.get(msg_key, "")
             copy = {**dict(zip(PLACE, max(places), strict=True)), "msg_key": msg_key, "time_ms": max(times)}
             findings.append(_finding(what, copy, min(times), world, allowed, client=sender))
     return Repeats({"stored_again": again, "wrong": len(findings)}, foremost(findings))
 
 
-def _may_come_again(world: World, send: Row, faults: Sequence[Fault]) -> bool:
-    """Whether the broker may not know, when it begins anew after a crash, that it has delivered this delayed message:
-    it writes how far it is each flushDelayOffsetInterval. A broker that stood still may have delivered it late. A slave
-    that is made master knows what it last copied. `faults`: of the broker's process, and of its slaves'."""
+def _times_again(world: World, send: Row, faults: Sequence[Fault]) -> float:
+    """How often the broker may begin anew without knowing that it has delivered this delayed message, inf if nobody
+    knows when it was due. A broker writes how far it is each flushDelayOffsetInterval; a broker that stood still may
+    have delivered it late. A slave that is made master knows what it last copied, and all that it took itself.
+    `faults`: of the broker's process, and of its slaves'."""
     broker, began_ms = send["broker_name"], send["time_ms"] - (send["duration_ms"] or 0.0)
     due = falls_due(world, broker, send["f"], began_ms, send["time_ms"])
     if due is None:
-        return True
-    made = made_masters(world).get(broker)
-    if made is not None and due.end_ms >= made.copied_ms - SYNCHRONIZED_MS - world.timers.lateness_cap_ms:
-        return True
+        return math.inf
+    made, times = made_masters(world).get(broker), 0
+    if made is not None and began_ms < made.at_ms + world.timers.delivery_ms:
+        times += due.end_ms >= made.copied_ms - SYNCHRONIZED_MS - world.timers.lateness_cap_ms
     late_ms = FLUSHED_MS + world.timers.lateness_cap_ms
     for crash in (one for one in faults if one.ends_process and one.loss(world.timers) is not Loss.GRACEFUL):
         stood = any(one is not crash and one.overlaps(due.start_ms, crash.start_ms) for one in faults)
-        if stood or due.end_ms >= crash.begins_from_ms - late_ms:
-            return True
-    return False
+        is_before = due.start_ms <= crash.start_ms + world.timers.lateness_cap_ms
+        comes_back = crash.end_ms <= world.end_ms
+        times += is_before and comes_back and (stood or due.end_ms >= crash.begins_from_ms - late_ms)
+    return times
 
 
 def _first_of_holdings(control: Control, event: str) -> dict[tuple[Any, ...], float]:

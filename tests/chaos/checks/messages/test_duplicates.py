@@ -108,7 +108,7 @@ def test_a_message_is_stored_no_oftener_than_it_was_tried(tries: int, expected: 
 
 @pytest.mark.parametrize(
     ("read_again", "what", "guilty"),
-    [(0, "alone stored 2 times by 1 tries", "broker-a"), (1, "sent 2 times in 1 tries", "producer-0")],
+    [(0, "alone stored 2 times by 1 try", "broker-a"), (1, "sent 2 times in 1 try", "producer-0")],
 )
 def test_a_message_read_as_often_as_stored_was_sent_too_often(read_again: int, what: str, guilty: str) -> None:
     builder = received(sent(take(group(), 2, "consumer-0"), 50), 50, "consumer-0")
