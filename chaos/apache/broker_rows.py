@@ -258,7 +258,9 @@ class BrokerRows(ServerRows):
     def _heartbeat(self, at_ms: float, said: HeartbeatData, asked: Asked, channel: _Channel) -> None:
         # of a channel the table reads no more than _Channel has
         client = Client(said.client_id, cast(Any, channel), None, asked.version, int(at_ms))
-        self._of_client(at_ms, "client_heartbeat", client, said_of(said), duration_ms=at_ms - asked.at_ms)
+        self._of_client(
+            at_ms, "client_heartbeat", client, said_of(said, asked.version), duration_ms=at_ms - asked.at_ms
+        )
         for data in said.consumer_data_set:
             self._clients.register_consumer(data, client)
         self._clients.register_producers(said, client)

@@ -11,7 +11,7 @@ from ...actors.actor import ADJUST_CLOCK
 from ...actors.cluster import Submitted
 from ...remoting.node.network import Address
 from ...remoting.node.recording import Recorder
-from ..faults.acts_by_hand import ByHand
+from ..faults.acts_by_hand import ByHand, Switch
 from ..faults.clock_changes import ClockAction, ClockSync, changed
 from ..faults.fault import Fault
 from ..faults.injector import LinkFaultInjector
@@ -22,7 +22,7 @@ from ..faults.processes import ProcessFaults, not_done
 from ..scenarios.action import ActionModel, is_chosen
 from ..scenarios.model import Scenario
 from ..shapes import Stream
-from ..topology import ADDRESS_SERVER, ADMIN, Link, NodeKind
+from ..topology import ADDRESS_SERVER, ADMIN, Link, NodeKind, broker_name
 from .stage import AskedNodes
 
 
@@ -168,6 +168,8 @@ class Actions:
     _last: LastFaults = field(init=False, default_factory=LastFaults)
     _full_disks: set[str] = field(init=False, default_factory=set)
     _asked_by_hand: list[Submitted] = field(init=False, default_factory=list)
+    _switches: dict[str, Submitted] = field(init=False, default_factory=dict)
+    """The slaves that were asked to become masters."""
     _lists_served: int = field(init=False, default=0)
     _disks: int = field(init=False, default=0)
 
@@ -235,8 +237,20 @@ class Actions:
         id."""
         act_id = f"{what.do}-{len(self._asked_by_hand) + 1}"
         act = self.scenario.request_in_full(what)
-        self._asked_by_hand.append(self.nodes.submit(ADMIN, "act", act, list(nodes), act_id))
+        asked = self.nodes.submit(ADMIN, "act", act, list(nodes), act_id)
+        self._asked_by_hand.append(asked)
+        if isinstance(what, Switch):
+            self._switches |= dict.fromkeys(nodes, asked)
         return act_id
+
+    def switched_masters(self) -> dict[str, str]:
+        """Return, for each broker name whose slave may have been made master, the slave."""
+        found = {}
+        for slave, asked in self._switches.items():
+            with self.or_not_done(ADMIN, "act"):
+                if asked.result(timeout=60):
+                    found[broker_name(slave)] = slave
+        return found
 
     def _chosen_links(self, action: ActionModel) -> dict[Link, Stream]:
         """Return an action's links with their directions: named links, and links to the NameServers in use. Nodes that
@@ -266,7 +280,7 @@ class Actions:
     def heal_all(self) -> None:
         """End all faults as `end_all` does, but record no fault as not done, even if the fault began just now."""
         self.links.heal_all()
-        self.processes.heal_all(but=self.scenario.switched_masters())  # another has its name
+        self.processes.heal_all(but=self.switched_masters())  # another has its name
         self._clocks.end()
         for node in sorted(self._full_disks):
             self._change_disk(node, FreeDisk(), "free_disk-end")

@@ -9,9 +9,11 @@ full. Faults whose links are known only in a run (`clients <-> chosen`) are left
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
+from ...actors.cluster import Submitted
 from ...remoting.node.network import Address
 from ...remoting.node.recording import Recorder
 from ..faults.acts_by_hand import Unregister
@@ -154,9 +156,12 @@ class _Expected:
             for registered in self._registering.values():
                 self._add(self._now_ms, ADMIN, "admin", **{**registered, "f": "closed", "duration_ms": 0.0})
 
-    def submit(self, name: str, method: str, *args: Any, **kwargs: Any) -> Any:
+    def submit(self, name: str, method: str, *args: Any, **kwargs: Any) -> Submitted:
         assert (name, method) == (ADMIN, "act")
         self._by_hand(*args)
+        done: Future[bool] = Future()
+        done.set_result(True)
+        return done
 
     def _by_hand(self, act: Mapping[str, Any], nodes: Sequence[str], act_id: str) -> None:
         """Answer each act at once. A process that keeps registering does so until it is unregistered or the end."""

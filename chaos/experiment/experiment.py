@@ -397,7 +397,7 @@ class Experiment:
         if scenario.workload.prober:
             self._phase("final_reads", "final reads")
             with self._or_not_done(PROBER, "read_all"):
-                masters = {name: self._at.advertised[now] for name, now in scenario.switched_masters().items()}
+                masters = {name: self._at.advertised[now] for name, now in self._actions.switched_masters().items()}
                 groups = [tuple(found)] if (found := scenario.electing_names()) else []
                 cluster.call(PROBER, "read_all", {**self._brokers(), **masters}, *groups, timeout_s=120)
         self.end()

@@ -100,7 +100,7 @@ class Made(NamedTuple):
 @once
 def made_masters(world: World) -> Mapping[str, Made]:
     """By broker name."""
-    acts = [(broker_name(act.node or ""), act) for act in world.acts if act.f == "switch"]
+    acts = [(broker_name(act.node or ""), act) for act in world.acts if act.f == "switch" and act.may_be_done]
     copied = {name: [one for one in offsets_copied(world, name) if one.start_ms < act.began_ms] for name, act in acts}
     last = {name: max((one.end_ms for one in those), default=-math.inf) for name, those in copied.items()}
     return {name: Made(act.node or "", act.began_ms, last[name]) for name, act in acts}

@@ -18,7 +18,7 @@ from ...remoting.node.profile import Profile
 from ..apache.distribution import OURS
 from ..checks import CHECKS
 from ..errors import NotAllowed
-from ..faults.acts_by_hand import ByHand, Register, Switch
+from ..faults.acts_by_hand import ByHand, Register
 from ..faults.fault import Strict
 from ..settings.resolve import settings_of
 from ..settings.setting import ELECTS, Value
@@ -258,11 +258,6 @@ class Scenario(Strict):
         """Return when the run's settling phase begins: at the timeline's last entry or the last join; without entries,
         at `steady_s`."""
         return max(max((entry.at_s for entry in self.timeline), default=self.steady_s), *self.joins_s().values(), 0.0)
-
-    def switched_masters(self) -> dict[str, str]:
-        """Return, for each broker name that the timeline switches, the slave that becomes its master."""
-        switched = [entry.nodes[0] for entry in self.timeline if isinstance(entry.what, Switch)]
-        return {broker_name(slave): slave for slave in switched}
 
     def request_in_full(self, what: ByHand) -> dict[str, Any]:
         """Return the request's keys; for a registration without topics, the default topics are filled in."""

@@ -205,10 +205,10 @@ class ConsumerRunningInfo(Body):
     jstack: str | None = None
 
 
-def said_of(heartbeat: HeartbeatData) -> dict[str, object]:
+def said_of(heartbeat: HeartbeatData, version: int) -> dict[str, object]:
     """Return what a heartbeat says of its client's groups, in the form of a history row: each producer group with the
     word PRODUCER, each consumer group with its message model and how it consumes, each topic with its subscription's
-    version, and each subscription's expression but `*`."""
+    version, and each subscription's expression but `*`; and the request's version."""
     groups = {data.group_name: "PRODUCER" for data in heartbeat.producer_data_set}
     groups |= {data.group_name: data.message_model for data in heartbeat.consumer_data_set}
     subscribed = [each for data in heartbeat.consumer_data_set for each in data.subscription_data_set]
@@ -217,4 +217,4 @@ def said_of(heartbeat: HeartbeatData) -> dict[str, object]:
     consumes = {data.group_name: [data.consume_type, data.consume_from_where] for data in heartbeat.consumer_data_set}
     of_consumers = {"versions": versions, "wanted": wanted, "consumes": consumes}
     optional = {name: value for name, value in of_consumers.items() if value}
-    return {"groups": groups, **optional}
+    return {"groups": groups, "version": version, **optional}

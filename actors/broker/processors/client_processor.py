@@ -34,7 +34,7 @@ class ClientProcessor:
         heartbeat = bodies.HeartbeatData.decode(request.body)
         services, now_ms = self._services, self._services.now_ms
         client = Client(heartbeat.client_id, connection, request.language, request.version, now_ms)
-        self._record("client_heartbeat", client, bodies.said_of(heartbeat))
+        self._record("client_heartbeat", client, bodies.said_of(heartbeat, request.version))
         for data in heartbeat.consumer_data_set:
             group = services.groups.find(data.group_name, now_ms=now_ms)
             if group is None:

@@ -250,7 +250,7 @@ def _misled(pulls: pa.Table, sends: pa.Table, part: Part, world: World) -> Itera
     least = np.where(is_behind, np.fmax(least, last + 1), least)
     wrong = [(low > asked) & ~is_moved, ((is_master | is_copy | is_behind) & (high < least)) | (high > most)]
     is_of_others = (code == ResponseCode.PULL_RETRY_IMMEDIATELY) & (asked >= high) & is_master
-    is_passed_over = is_end & (asked > np.maximum(high, 0))
+    is_passed_over = is_end & (asked > np.maximum(high, 0)) & (is_master | _of_made_masters(pulls, world))
     wrong += [count > most_asked, (rising < count) | (begin < asked), is_of_others, is_passed_over, ~is_right]
     asks = least_asked(part.control.rows, "messages")
     take = {node: min(most_, asks.get(node, most_)) for node, most_ in batch.items()}
@@ -266,6 +266,18 @@ def _misled(pulls: pa.Table, sends: pa.Table, part: Part, world: World) -> Itera
         if not _is_reset(row, world):
             about = {"broker_name": world.owners.get(row["address"], row["broker_name"]), "due": end}
             yield _misplaced(str(said[number]), {**row, **about})
+
+
+def _of_made_masters(pulls: pa.Table, world: World) -> Flags:
+    """Of each pull, whether a slave answered it that had been made master before. A slave of ours holds it beyond its
+    own end, which will come; Apache's answers with code 20 at once."""
+    found = np.zeros(len(pulls), bool)
+    for name, made in made_masters(world).items():
+        node = world.node(made.node)
+        is_its = is_one_of(pulls["address"], sorted(node.addresses if node is not None else ())).to_numpy()
+        is_its &= pc.equal(pulls["broker_name"], name).to_numpy()
+        found |= is_its & (began_ms(pulls) > made.at_ms + world.timers.delivery_ms)
+    return found
 
 
 def _of_each(column: pa.ChunkedArray, values: Mapping[str, float]) -> Floats:

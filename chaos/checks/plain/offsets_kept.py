@@ -21,7 +21,7 @@ from ...verdict import Finding
 from ..findings import Rule, finding
 from ..record.commits import Place
 from .commits_by_place import Commits, committer, queue_of
-from .part import floats, rows_in
+from .part import Row, floats, rows_in
 
 READ_MS = 100.0
 """Within it a broker has read a pull."""
@@ -45,12 +45,18 @@ class _Worked(NamedTuple):
     until_ms: float
 
 
+def _lowest_since(first: Sequence[Row], told: Sequence[Row]) -> int:
+    """The lowest offset of `told` from the last one of `first`, with which it begins, on; -1 without any."""
+    return min((one["offset"] for one in told[len(first) - 1 :]), default=-1) if first else -1
+
+
 class OffsetsKept(Commits):
     """Of one part."""
 
     def unkept(self) -> Iterator[Unkept]:
         """Each with its place."""
-        of_kind = (self._begun_below,) if self.broadcasting else (self._invented, self._uncopied, self._not_by_pulls)
+        at_brokers = self._invented, self._uncopied, self._over_restarts, self._not_by_pulls
+        of_kind = (self._begun_below,) if self.broadcasting else at_brokers
         return chain(self._replaced(), *(each() for each in of_kind))
 
     def _unkept(
@@ -109,6 +115,29 @@ class OffsetsKept(Commits):
                 about = place, told["offset"], before, row["time_ms"], told["time_ms"]
                 yield from self._unkept(_LOST if self.broadcasting else _KEPT, *about, slave)
 
+    def _over_restarts(self) -> Iterator[Unkept]:
+        """Offsets that a master had told its file before its process ended, and that its next process did not have."""
+        brokers = {one.name for one in self.world.ours("broker") if not elects(self.world, one.name)}
+        brokers -= {disk.broker for disk in self.world.full_disks}
+        for place, of_place in self.of_place.items():
+            seen = set[tuple[str, int]]()
+            for at, row in enumerate(of_place):
+                if (row["node"], row["incarnation"]) in seen or row["node"] not in brokers:
+                    continue
+                seen.add((row["node"], row["incarnation"]))
+                told = [one for one in of_place[:at] if one["node"] == row["node"]]
+                kept_ms = self._kept_ms(row["node"], row["incarnation"])
+                kept = [one for one in told if one["time_ms"] <= kept_ms]
+                before, least = row["value"].get("before"), _lowest_since(kept, told)
+                if before is not None and before < least:
+                    yield from self._unkept(_KEPT, place, least, before, row["time_ms"], kept[-1]["time_ms"])
+
+    def _kept_ms(self, broker: str, incarnation: int) -> float:
+        """When the process before this one wrote its offsets for the last time, at the earliest."""
+        ended = [life.end_ms for life in self.world.lives_of(broker) if life.incarnation < incarnation]
+        flush_ms = self.world.number(broker, "flushConsumerOffsetInterval")
+        return max(ended, default=-np.inf) - flush_ms - self.world.timers.lateness_cap_ms
+
     def _begun_below(self) -> Iterator[Unkept]:
         """Queues that a broadcasting consumer began below the offset that its own file had."""
         for place, row in self.taken():
@@ -154,8 +183,7 @@ class OffsetsKept(Commits):
                 continue  # it may have answered
             told = [one for one in self.of_place.get(place, ()) if one["time_ms"] <= row.time_ms]
             copied = [one for one in told if one["time_ms"] <= made.copied_ms - SYNCHRONIZED_MS]
-            least = min((one["offset"] for one in told[len(copied) - 1 :]), default=0) if copied else 0
-            if answered < least:
+            if answered < (least := _lowest_since(copied, told)):
                 about = least, answered, row.time_ms, copied[-1]["time_ms"]
                 yield from self._unkept(_UNCOPIED, place, *about, made.node, rule="uncopied")
 

@@ -12,6 +12,7 @@ Neither closes a client's channel before the channel was idle, or the client sil
 |              | idle for serverChannelMaxIdle…    |                         |                                       |
 """
 
+import math
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,13 +20,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from ...oracle.intervals import grouped
 from ...oracle.link import MOMENT_MS
 from ...oracle.queue_owners import node_of_client
-from ...oracle.time_outs import CLIENT_EXPIRED_MS
+from ...oracle.time_outs import CLIENT_EXPIRED_MS, SUSPEND_MS
 from ...verdict import Finding
 from ..findings import Done, of_done
 from ..record.received import received
 from ..record.timer_acts import Process, by_process
 
 CHANNEL = "channel of an expired peer"
+_IDLE = "serverChannelMaxIdleTimeSeconds"
+_CHECK_MS = 5_000.0
+"""`PullRequestHoldService`: how often a broker looks whether it has held a pull for long enough."""
 
 
 class ExpiredChannels(Process):
@@ -44,15 +48,36 @@ class ExpiredChannels(Process):
             row, done = "ProducerManager, ConsumerManager: doChannelCloseEvent", [*self._left()]
             span = min((one.at_ms for one in done), default=0.0), self.end_ms
             yield from of_done(about, "forgets clients that left", row, done, span=span)
+            row = "IdleStateHandler: a channel is closed that was idle for serverChannelMaxIdleTimeSeconds"
+            yield from self.done(CHANNEL, "closes idle channels", row, self._silent())
         if not self.world.clocks.get(self.life.node):  # or it counts a client's silence by its wall clock
             row = "IdleStateHandler, scanNotActiveChannel: a client's channel is closed only when it was idle"
             yield from self.done(CHANNEL, "closes only idle channels", row, self._idle())
+
+    def _silent(self) -> Iterator[Done]:
+        """Pauses of clients to which nothing else was done, longer than their channel to this broker may be idle; wrong
+        where the broker did not close the channel. A broker still answers what it holds, and tells of new members."""
+        idle_ms, heard = 1000.0 * max(self.world.numbers(self.life.node, _IDLE)), self._used()
+        gone = [(run.ended_ms, node_of_client(run.row)) for run in self.rows("client_gone")]
+        beats = self.rows("client_heartbeat")
+        joined = {str(run.row.op_id): (run.ended_ms, node_of_client(run.row)) for run in reversed(beats)}.values()
+        for client, times in heard.items():
+            for pause in self.world.paused(client):
+                since_ms = max(times[: bisect_right(times, pause.start_ms)], default=math.inf)
+                told = (at_ms for at_ms, who in (*joined, *gone) if who != client and at_ms < pause.end_ms)
+                due_ms = max([pause.start_ms + SUSPEND_MS + _CHECK_MS, *told]) + idle_ms + _CHECK_MS
+                faults = self.world.way_faults(client, self.life.node)
+                is_hit = any(one.start_ms != pause.start_ms and one.overlaps(since_ms, due_ms) for one in faults)
+                is_hit = is_hit or self.held(pause.start_ms, due_ms)
+                left_ms = min((at_ms for at_ms, who in gone if who == client and at_ms > since_ms), default=math.inf)
+                if left_ms > pause.start_ms and due_ms < min(pause.end_ms, self.end_ms) and not is_hit:
+                    yield Done(due_ms, left_ms <= due_ms, client)
 
     def _idle(self) -> Iterator[Done]:
         """Ends of channels of clients; wrong where this process ended one within the time that it may be idle, though
         nothing was done meanwhile to either, and to the link."""
         node, used = self.life.node, self._used()
-        idle_ms = 1000.0 * min(self.world.numbers(node, "serverChannelMaxIdleTimeSeconds"))
+        idle_ms = 1000.0 * min(self.world.numbers(node, _IDLE))
         idle_ms = min(idle_ms, CLIENT_EXPIRED_MS) if self.kind == "broker" else idle_ms
         for (client, _), channels in by_process(self.control, "channel").items():
             last_ms: float | None = None

@@ -4,6 +4,7 @@
 |----------------------------|-----------------------------------------------------------------|------------------|
 | its clientId               | that of its process, and of no other client                     | client_heartbeat,|
 |                            |                                                                 | client_id        |
+| of its requests: a version | its RocketMQ's                                                  | client_heartbeat |
 | its groups, their topics,  | those of the workload, which subscribes to every tag            | client_heartbeat |
 | message model, expression  |                                                                 |                  |
 | how each group consumes    | CONSUME_PASSIVELY, CONSUME_FROM_FIRST_OFFSET                    | client_heartbeat |
@@ -23,6 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
+from ....remoting.node.profile import Profile
 from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
 from ...oracle.intervals import grouped
 from ...oracle.queue_owners import least_asked
@@ -66,6 +68,11 @@ class Told(Process):
             yield from self.done(HEARTBEAT, "has its own clientId", rule, done, to_ms=self.end_ms, more=others)
             rule = _HEARTBEAT + "has the clientId of its process"
             yield from self._said("has its clientId", rule, lambda said: said["client"] in ids, "client")
+        rule, versions = _HEARTBEAT + "has the version of the client's RocketMQ", [each.version for each in Profile]
+        if self.world.is_ours(node):
+            yield from self._said(
+                "has its version", rule, lambda said: said.get("version") in (None, *versions), "version"
+            )
         rule = _HEARTBEAT + "names every group of the client"
         if self.kind == "producer":
             named = {"": PRODUCER}  # where the row does not say

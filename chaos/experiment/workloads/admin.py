@@ -64,15 +64,16 @@ class AdminNode(Node):
             one.end()
         await asyncio.gather(*(one.remoting.close() for one in registrations))
 
-    async def act(self, act: Act, nodes: Sequence[str], act_id: str) -> None:
-        """Send the request to all of these nodes, and wait until each request is answered or given up."""
+    async def act(self, act: Act, nodes: Sequence[str], act_id: str) -> bool:
+        """Send the request to all of these nodes, and wait until each request is answered or given up. Returns whether
+        each may have been done."""
         asked = [_Asked(node, self._addresses[node], act_id) for node in nodes]
-        await asyncio.gather(*(self._ask(act, one) for one in asked))
+        return all(await asyncio.gather(*(self._ask(act, one) for one in asked)))
 
-    async def _ask(self, act: Act, asked: _Asked) -> None:
+    async def _ask(self, act: Act, asked: _Asked) -> bool:
         if act["do"] == "register":
             await self._register(act, asked)
-            return
+            return True
         about: dict[str, Any] = {name: act[name] for name in ("topic",) if act.get(name)}
         about |= {"broker_name": act["broker"]} if act.get("broker") else {}
         if act["do"] == "unregister":
@@ -82,16 +83,16 @@ class AdminNode(Node):
             registration = registrations.pop(asked.address, None)
             if registration is not None:
                 registration.end()
-            await self._noted(act, asked, about, lambda: self._unregister(act, address, asked.address))
+            how = await self._noted(act, asked, about, lambda: self._unregister(act, address, asked.address))
             if registration is not None:
                 await registration.remoting.close()
-            return
-        await self._noted(act, asked, about, lambda: self._admin(act, asked))
+            return how != "fail"
+        return await self._noted(act, asked, about, lambda: self._admin(act, asked)) != "fail"
 
     async def _noted(
         self, act: Act, asked: _Asked, about: Mapping[str, Any], ask: Callable[[], Awaitable[object]]
-    ) -> bool:
-        """Send the request and record the act's row. Returns whether it was done."""
+    ) -> str:
+        """Send the request and record the act's row. Returns the row's type: ok, fail, or info if nobody knows."""
         clock = self._context.clock
         begin_s, code, kind, why = clock.monotonic_s(), 0, "ok", None
         try:
@@ -113,7 +114,7 @@ class AdminNode(Node):
             **about,
         )
         self._context.log.info("%s of %s: %s %s", act["do"], asked.node, kind, why or "")
-        return kind == "ok"
+        return kind
 
     async def _admin(self, act: Act, asked: _Asked) -> None:
         context = replace(self._context, record=ignore)
@@ -203,7 +204,7 @@ class _Registration:
         return {"broker_name": self.act["broker"], "broker_id": self.act["broker_id"], "address": str(self.address)}
 
     async def send(self) -> bool:
-        return await self.node._noted(self.act, self.asked, self.about, self._send)
+        return await self.node._noted(self.act, self.asked, self.about, self._send) == "ok"
 
     async def keep_registering(self) -> None:
         """Register at a fixed rate, as a broker does, and continue after a failed registration."""

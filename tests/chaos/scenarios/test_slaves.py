@@ -69,7 +69,6 @@ SWITCH = {"at_s": 20, "do": "switch", "nodes": ["broker-a/1"]}
 def test_a_slave_is_made_master_where_its_own_was_killed():
     one = scenario(cluster={"brokers": 2, "slaves": 1}, timeline=[KILLED, SWITCH])
     assert one.topology().of(NodeKind.ADMIN) == ("admin",)
-    assert one.switched_masters() == {"broker-a": "broker-a/1"}
 
 
 def test_a_slave_that_was_made_master_may_be_started_again():
