@@ -146,8 +146,8 @@ class HistoryBuilder:
         self, broker: str, name_server: str = "ns-0", *, took_s: float = 0.01, how: str = "ok", **value: Any
     ) -> HistoryBuilder:
         """The broker's registration, which took so long, was acknowledged now; info: was given up."""
-        about = {"name_server": address_of(name_server), "duration_ms": took_s * 1000}
-        return self.event(broker, "register", type=how, value=value or None, **about)
+        about = {"type": how, "code": 0 if how == "ok" else None, "name_server": address_of(name_server)}
+        return self.event(broker, "register", duration_ms=took_s * 1000, value=value or None, **about)
 
     def registration(self, name_server: str, broker: str, **more: Any) -> HistoryBuilder:
         """The NameServer took the broker's registration; with another `code` it refused it."""

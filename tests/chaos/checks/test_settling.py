@@ -15,8 +15,7 @@ CONVERGE = CHECKS["routes_converge"]
 def ended(seconds: float) -> HistoryBuilder:
     """A broker is cut from a NameServer from 20 to 60 s; R + C are 33 s."""
     builder = cluster(name_servers=2, brokers=("broker-a",))
-    builder.at(20).fault("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "broker-a", "ns-0", until_s=60)
-    return builder.end(seconds)
+    return builder.at(20).black_hole("broker-a", "ns-0", until_s=60).end(seconds)
 
 
 def test_a_check_needs_its_time_after_the_last_fault() -> None:

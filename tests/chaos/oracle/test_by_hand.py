@@ -20,8 +20,8 @@ def story(**run: Any) -> HistoryBuilder:
 
 def act(builder: HistoryBuilder, at_s: float, f: str, how: str = "ok", took_s: float = 0.01, **more: Any) -> None:
     value = {"topics": {"orders": 4}, "perm": 6, **more.pop("value", {})}
-    about = {"target": "ns-0", "fault_id": f"{f}-1", "broker_id": 0, "code": 0, **more}
-    builder.at(at_s + took_s).event("admin", "admin", f=f, type=how, duration_ms=took_s * 1000, value=value, **about)
+    about = {"broker_id": 0, "type": how, "duration_ms": took_s * 1000, **more}
+    builder.at(at_s + took_s).act(f, about.pop("target", "ns-0"), value=value, **about)
 
 
 def must_hold(builder: HistoryBuilder, name_server: str, broker: str) -> list[tuple[float, float]]:
