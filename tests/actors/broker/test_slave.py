@@ -152,8 +152,7 @@ async def test_topics_groups_and_offsets_follow_the_master_each_10_s(world: Worl
     await world.clock.sleep(4)
     await world.create_topic("late", queues=2)
     await world.pull(topic="late")  # makes the group
-    commit = {"consumerGroup": "g", "topic": "late", "queueId": 0, "commitOffset": 7}
-    await world.ask(RequestCode.UPDATE_CONSUMER_OFFSET, commit)
+    await world.commit(7, topic="late")
     slave = both.slave.services
     assert "late" not in slave.topics
     await world.clock.sleep(10)
@@ -199,8 +198,7 @@ async def test_without_its_master_a_slave_goes_on_serving_and_takes_commits(worl
     assert bodies(answer) == [b"one"]
     assert (answer.ext_fields or {})["suggestWhichBrokerId"] == "0"
     assert both.slave.services.offsets.query("g", "orders", 0) == -1, "a slave takes no commit from a pull"
-    commit = {"consumerGroup": "g", "topic": "orders", "queueId": 0, "commitOffset": 1}
-    await world.ask(RequestCode.UPDATE_CONSUMER_OFFSET, commit, port=SLAVE)
+    await world.commit(1, port=SLAVE)
     assert both.slave.services.offsets.query("g", "orders", 0) == 1
 
 
@@ -208,11 +206,10 @@ async def test_a_master_that_came_back_is_followed_again_and_its_offsets_count(w
     both = await pair(world)
     await world.send(b"one")
     await world.clock.sleep(11)
-    commit = {"consumerGroup": "g", "topic": "orders", "queueId": 0}
     await world.pull()
-    await world.ask(RequestCode.UPDATE_CONSUMER_OFFSET, {**commit, "commitOffset": 0})
+    await world.commit(0)
     await world.stop(both.master)
-    await world.ask(RequestCode.UPDATE_CONSUMER_OFFSET, {**commit, "commitOffset": 1}, port=SLAVE)
+    await world.commit(1, port=SLAVE)
     both.master = await world.broker(namesrv_addr=NAME_SERVER)
     await world.send(b"two")
     await world.clock.sleep(15)
