@@ -1,5 +1,6 @@
 """A push consumer with its listener and its history, ready to start."""
 
+import asyncio
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -46,6 +47,11 @@ class Consuming:
         self.consumer = DefaultMQPushConsumer(
             context, ConsumerConfig(namesrv_addr=name_servers, **(settings | config)), self._consume
         )
+
+    async def stop(self) -> None:
+        """With its last oneway requests having arrived."""
+        await self.consumer.stop()
+        await asyncio.sleep(0)
 
     def _record(self, event: str, /, **fields: object) -> None:
         self.events.append({"event": event, **fields})
