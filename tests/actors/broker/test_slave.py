@@ -32,9 +32,6 @@ class Pair:
     def __init__(self, world: World, name_server: RecordingNameServer, master: Broker, slave: Broker) -> None:
         self.world, self.name_server, self.master, self.slave = world, name_server, master, slave
 
-    def forget_master(self) -> None:
-        self.name_server.answer = RemotingCommand.response
-
     @property
     def logs(self) -> tuple[bytes, bytes]:
         """Both commit logs, whole."""
@@ -188,7 +185,7 @@ async def test_copies_wake_a_held_pull_in_5x_and_the_check_in_4_9(world: World, 
 
 async def test_without_its_master_a_slave_goes_on_serving_and_takes_commits(world: World) -> None:
     both = await pair(world, sent=b"one", then_s=11)
-    both.forget_master()
+    both.name_server.answer = RemotingCommand.response  # it forgets the master
     await world.stop(both.master)
     await world.clock.sleep(60)
     answer = await world.pull(port=SLAVE, sysFlag=1 | 4, commitOffset=1)
