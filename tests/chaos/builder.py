@@ -300,11 +300,7 @@ def judged(check: Check, history: DataFrame) -> Verdict:
 
 
 def cluster(
-    name_servers: int = 2,
-    brokers: Iterable[str] = BOTH,
-    clients: Iterable[str] = (),
-    topic: str = "orders",
-    **run: Any,
+    name_servers: int = 2, brokers: Iterable[str] = BOTH, clients: Iterable[str] = (), topic: str = "orders", **run: Any
 ) -> HistoryBuilder:
     """Everything started at 0 s, every broker has `topic`, and every NameServer holds its true route at 1 s."""
     builder = HistoryBuilder(**{"profile": "4.9", "time_scale": 1, **run})

@@ -55,10 +55,7 @@ def test_what_was_judged_after_the_last_fault_all_the_same_is_not_called_undecid
 @pytest.mark.parametrize(("settle_s", "short"), [(20, ["routes_converge", "availability"]), (200, [])])
 def test_explain_says_it_before_anything_runs(settle_s: float, short: list[str]) -> None:
     document = {
-        "timeline": [
-            {"at_s": 20, "do": "black_hole", "links": ["broker-a <-> ns-0"]},
-            {"at_s": 60, "do": "heal"},
-        ],
+        "timeline": [{"at_s": 20, "do": "black_hole", "links": ["broker-a <-> ns-0"]}, {"at_s": 60, "do": "heal"}],
         "settle_s": settle_s,
         "checks": ["routes_converge", "availability", "no_acknowledged_loss"],
     }

@@ -68,8 +68,7 @@ def test_clients_under_test_are_judged_by_their_own_profile_beside_ours() -> Non
 
 
 @pytest.mark.parametrize(
-    ("go", "kinds", "rule"),
-    [("java-4.9", {}, "every request"), ("go", {"defect": "starts one further"}, "start")],
+    ("go", "kinds", "rule"), [("java-4.9", {}, "every request"), ("go", {"defect": "starts one further"}, "start")]
 )
 def test_one_unlike_its_profile_is_invalid_though_ours_are_right(go: str, kinds: dict[str, Any], rule: str) -> None:
     verdict = told(go, **kinds)

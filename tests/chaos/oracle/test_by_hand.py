@@ -163,8 +163,7 @@ def test_a_queue_does_not_tell_its_broker_where_a_broker_has_anothers_address(ad
 
 
 @pytest.mark.parametrize(
-    ("deleted", "is_unclear"),
-    [((), False), (("payments",), False), (("orders", "payments"), True)],
+    ("deleted", "is_unclear"), [((), False), (("payments",), False), (("orders", "payments"), True)]
 )
 def test_the_messages_of_a_topic_that_somebody_deleted_are_left_out_and_those_of_others_are_judged(
     deleted: tuple[str, ...], is_unclear: bool

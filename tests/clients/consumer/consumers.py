@@ -32,10 +32,7 @@ class Consuming:
         self.received: list[StoredMessage] = []
         self.events: list[dict[str, Any]] = []
         self._listener, self._also_record = listener, record
-        settings: dict[str, Any] = {
-            "consumer_group": "group",
-            "subscriptions": (("orders", "*"),),
-        }
+        settings: dict[str, Any] = {"consumer_group": "group", "subscriptions": (("orders", "*"),)}
         context = NodeContext(
             name=name,
             clock=VirtualClock(),

@@ -117,11 +117,7 @@ async def test_the_number_of_retries_can_be_set() -> None:
 
 @pytest.mark.parametrize(
     ("code", "status"),
-    [
-        (10, SendStatus.FLUSH_DISK_TIMEOUT),
-        (11, SendStatus.SLAVE_NOT_AVAILABLE),
-        (12, SendStatus.FLUSH_SLAVE_TIMEOUT),
-    ],
+    [(10, SendStatus.FLUSH_DISK_TIMEOUT), (11, SendStatus.SLAVE_NOT_AVAILABLE), (12, SendStatus.FLUSH_SLAVE_TIMEOUT)],
 )
 async def test_stored_less_safely_is_a_result(code: int, status: SendStatus, b: Bench) -> None:
     first, _ = b.first_and_second()
@@ -181,10 +177,7 @@ async def test_a_broker_without_an_address_is_a_failed_try(b: Bench) -> None:
 # -- definite or not
 
 
-@pytest.mark.parametrize(
-    ("first_code", "definite"),
-    [(14, True), (16, True), (17, True), (1, False), (204, False)],
-)
+@pytest.mark.parametrize(("first_code", "definite"), [(14, True), (16, True), (17, True), (1, False), (204, False)])
 async def test_a_call_is_definite_only_when_no_try_may_have_stored(first_code: int, definite: bool, b: Bench) -> None:
     first, second = b.first_and_second()
     first.next_codes.append(first_code)

@@ -215,10 +215,7 @@ def _two_of_one_name(rng: random.Random) -> Logs:
     turns = [
         (at_s, said.format(*addresses))
         for number in range(15)
-        for at_s, addresses in (
-            (40 + 30 * number, (other, BROKER_A)),
-            (40 + 30 * number + phase, (BROKER_A, other)),
-        )
+        for at_s, addresses in ((40 + 30 * number, (other, BROKER_A)), (40 + 30 * number + phase, (BROKER_A, other)))
     ]
     servers = [[*boot(0, at), *heard(10, 11), *turns] for at in (NS_0, NS_1)]
     return logs_of(*servers, producer=client())

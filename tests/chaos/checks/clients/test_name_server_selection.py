@@ -348,8 +348,7 @@ def test_a_look_up_that_its_clients_own_end_cut_short_has_not_given_up() -> None
 
 
 @pytest.mark.parametrize(
-    ("took_s", "other", "found"),
-    [(0.001, True, {"attempts": 1}), (3.0, True, {}), (3.0, False, {"attempts": 1})],
+    ("took_s", "other", "found"), [(0.001, True, {"attempts": 1}), (3.0, True, {}), (3.0, False, {"attempts": 1})]
 )
 def test_a_look_up_without_a_try_waited_for_another(took_s: float, other: bool, found: dict[str, int]) -> None:
     builder = call(client(), 60, NS[1], "fail", took_s=took_s, value={"tried": []})

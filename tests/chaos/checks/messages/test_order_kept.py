@@ -39,8 +39,7 @@ def test_an_offset_given_twice_is_invalid() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sent_s", "offset", "expected"),
-    [(70, 9, Validity.INVALID), (70, 10, Validity.VALID), (99.9, 9, Validity.VALID)],
+    ("sent_s", "offset", "expected"), [(70, 9, Validity.INVALID), (70, 10, Validity.VALID), (99.9, 9, Validity.VALID)]
 )
 def test_a_new_master_gives_no_offset_again_that_it_had_copied(sent_s: float, offset: int, expected: Validity) -> None:
     builder = cluster(1, ("broker-a", "broker-a/1"), ("producer-0",)).at(sent_s)

@@ -64,16 +64,8 @@ def polls(*at_s: float) -> HistoryBuilder:
     [
         ("routes_converge", lambda: tables_apart(195, 250), lambda: tables_apart(195, 260)),
         ("one_master", master_moves, lambda: master_moves(100)),
-        (
-            "done_by_hand",
-            lambda: permission_wiped((100.001, 4)),
-            lambda: permission_wiped((100.001, 4), (160, 6)),
-        ),
-        (
-            "timers_kept",
-            lambda: polls(*range(1, 400, 59)),
-            lambda: polls(*range(1, 200, 59), *range(240, 400, 59)),
-        ),
+        ("done_by_hand", lambda: permission_wiped((100.001, 4)), lambda: permission_wiped((100.001, 4), (160, 6))),
+        ("timers_kept", lambda: polls(*range(1, 400, 59)), lambda: polls(*range(1, 200, 59), *range(240, 400, 59))),
     ],
 )
 def test_a_promise_is_kept_or_broken(
@@ -131,8 +123,7 @@ def test_name_servers_on_nobodys_list_promise_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("received_s", "expected"),
-    [(159.0, Validity.VALID), (161.0, Validity.INVALID), (None, Validity.INVALID)],
+    ("received_s", "expected"), [(159.0, Validity.VALID), (161.0, Validity.INVALID), (None, Validity.INVALID)]
 )
 def test_a_message_is_due_by_its_promise_alone(received_s: float | None, expected: Validity) -> None:
     story = promising("delivered_within_s", 60, clients=("producer-0", "consumer-0"))

@@ -52,8 +52,7 @@ def test_a_name_server_scans_no_sooner_than_after_its_last_pause(again: bool) ->
 
 
 @pytest.mark.parametrize(
-    ("by_hand", "beats", "wrong"),
-    [(True, False, 0), (True, True, 0), (False, False, 1), (False, True, 1)],
+    ("by_hand", "beats", "wrong"), [(True, False, 0), (True, True, 0), (False, False, 1), (False, True, 1)]
 )
 @pytest.mark.parametrize("sets_clock", [True, False])
 def test_a_registration_by_hand_lasts_for_the_default_of_120_s(

@@ -192,8 +192,7 @@ def test_a_slave_that_unregisters_its_masters_id_is_guilty_and_somebody_by_hand_
 
 
 @pytest.mark.parametrize(
-    ("master", "wrong"),
-    [(A, ["registers other topics than its master has"]), ("127.0.0.1:1", []), (None, [])],
+    ("master", "wrong"), [(A, ["registers other topics than its master has"]), ("127.0.0.1:1", []), (None, [])]
 )
 def test_a_slave_has_its_masters_topics_if_it_knew_the_address(master: str | None, wrong: list[str]) -> None:
     builder = cluster(1, ("broker-a", "broker-a/1")).at(1).registers("ns-0", "broker-a", ORDERS)
@@ -382,8 +381,7 @@ def test_a_broker_that_is_started_again_has_the_topics_that_it_had(
 
 
 @pytest.mark.parametrize(
-    ("versions", "wrong"),
-    [((2, 2, 2), []), ((3, 3, 3), ["changes its version"]), ((2, 2, 1), ["keeps its version"])],
+    ("versions", "wrong"), [((2, 2, 2), []), ((3, 3, 3), ["changes its version"]), ((2, 2, 1), ["keeps its version"])]
 )
 def test_a_data_version_rises_with_topics_and_survives_a_restart(versions: tuple[int, ...], wrong: list[str]) -> None:
     builder = read((1, 1, ORDERS)).at(1).topic("broker-a", "orders")

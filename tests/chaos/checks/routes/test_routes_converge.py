@@ -37,10 +37,7 @@ def test_name_servers_that_the_same_brokers_reach_agree_before_during_and_after_
         name="routes_converge",
         verdict=Validity.VALID,
         examined=3,  # all three before; ns-1 and ns-2 during; all three again after
-        measured={
-            "max_ms": 15_000.0,
-            "converged": converged(("f1 start", 0.0, 0.0), ("f1 end", 15_000.0, 33_000.0)),
-        },
+        measured={"max_ms": 15_000.0, "converged": converged(("f1 start", 0.0, 0.0), ("f1 end", 15_000.0, 33_000.0))},
         allowed={
             "bound_ms": 33_000,
             "formula": "R + C",

@@ -29,8 +29,7 @@ def test_a_heartbeat_names_the_group_of_its_producer(groups: dict[str, str] | No
 
 
 @pytest.mark.parametrize(
-    ("version", "heard_s", "hole", "found"),
-    [(1, 40, False, 1), (2, 40, False, 0), (1, 31, False, 0), (1, 40, True, 0)],
+    ("version", "heard_s", "hole", "found"), [(1, 40, False, 1), (2, 40, False, 0), (1, 31, False, 0), (1, 40, True, 0)]
 )
 def test_a_change_of_queues_changes_the_sub_version(version: int, heard_s: float, hole: bool, found: int) -> None:
     told = story().at(20).hears("broker-a", "consumer-0", versions=VERSIONS)
