@@ -6,7 +6,6 @@
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable
 from itertools import groupby
 from pathlib import Path
 
@@ -54,13 +53,8 @@ def checks() -> str:
     for group, question in QUESTIONS.items():
         lines.append(f"| **`{group}`** | **{question}** | |")
         of_group = (one for one in CHECKS.values() if one.group == group)
-        lines += [f"| `{one.name}` | {_in_docs(one.says)} | {found[one.name]} |" for one in of_group]
-    return "\n".join(lines)
-
-
-def _in_docs(text: str) -> str:
-    """The text, with its links to docs/ as a page of docs/ has them."""
-    return text.replace("](docs/", "](")
+        lines += [f"| `{one.name}` | {one.says} | {found[one.name]} |" for one in of_group]
+    return "\n".join(lines).replace("](docs/", "](")
 
 
 def faults() -> str:
@@ -161,7 +155,8 @@ def settings() -> str:
 def refused_settings() -> str:
     """RocketMQ's settings that a scenario may not set, and why, in docs/settings.md."""
     lines = [f"* `{name}`: {why}" for name, why in sorted(SAID_ELSEWHERE.items())]
-    return "\n".join([*lines, f"* nodes of nemesrv do nothing with {_names(sorted(not_obeyed()))}"])
+    nothing = ", ".join(f"`{name}`" for name in sorted(not_obeyed()))
+    return "\n".join([*lines, f"* nodes of nemesrv do nothing with {nothing}"])
 
 
 def not_obeyed() -> frozenset[str]:
@@ -169,10 +164,6 @@ def not_obeyed() -> frozenset[str]:
     ours = {one.name for one in CATALOGUE}
     of_name_servers = known_keys(Profile.V5_X) - settings_for(*NAME_SERVERS).keys()
     return (NOT_OBEYED | of_name_servers) - ours - SAID_ELSEWHERE.keys()
-
-
-def _names(names: Iterable[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)
 
 
 def _row(one: Setting, usual: str) -> str:

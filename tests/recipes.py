@@ -179,7 +179,7 @@ def asks_of_recipes() -> Mapping[str, Mapping[str, Callable[[], object]]]:
         "A fact about brokers": {
             "chaos/oracle/world.py": lambda: (
                 of("chaos.oracle.world").World.of_rows(told.in_order()).racks[0].name == "r1"
-            ),
+            )
         },
         "A client profile": {
             "chaos/oracle/client_profiles.py": lambda: "zig" in of("chaos.oracle.client_profiles").PROFILES,

@@ -27,12 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted((ROOT / "docs" / "tutorial").glob("*.md"))
 LONG_S = 3_600
 REAL = [pytest.mark.ray, pytest.mark.toxiproxy]
-HERE = {
-    "": [],
-    "nightly": REAL,
-    "apache": [*REAL, pytest.mark.java],
-    "client": [pytest.mark.java],
-}
+HERE = {"": [], "nightly": REAL, "apache": [*REAL, pytest.mark.java], "client": [pytest.mark.java]}
 """How the commands of a word are run: as they are; on the real clock; by Apache's programs; with a client of ours for
 the reader's, and Apache's for Java's."""
 ELSEWHERE = {

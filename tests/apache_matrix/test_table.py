@@ -6,16 +6,7 @@ from pathlib import Path
 from nemesrv.chaos.scenarios.loading import find
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.apache_matrix.__main__ import read
-from tests.apache_matrix.table import (
-    IF_ASKED,
-    IMPLEMENTATIONS,
-    cell_of,
-    cell_of_none,
-    keep,
-    kept,
-    matrix,
-    told,
-)
+from tests.apache_matrix.table import IF_ASKED, IMPLEMENTATIONS, cell_of, cell_of_none, keep, kept, matrix, told
 
 ABOUT = {"time_scale": 5.0, "seed": 1, "date": "2026-11-22"}
 

@@ -12,21 +12,11 @@ from . import frames
 from .figures import Figures
 from .measure import BenchError, Server
 
-BROKERS = 10
-TOPICS_EACH = 10_000
-CONNECTIONS = 2_000
 SETTLE_S = 0.5
 
 
 def footprint(
-    figures: Figures,
-    name: str,
-    server: Server,
-    held: Callable[[], int],
-    *,
-    brokers: int = BROKERS,
-    topics: int = TOPICS_EACH,
-    connections: int = CONNECTIONS,
+    figures: Figures, name: str, server: Server, held: Callable[[], int], *, brokers: int, topics: int, connections: int
 ) -> None:
     """Rows `bytes …` of one server that has just started; `held` is its memory now."""
     with contextlib.ExitStack() as stack:

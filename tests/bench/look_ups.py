@@ -20,10 +20,8 @@ TOPICS = {"topic-on-one-broker": 1, "topic-on-64-brokers": 64}
 WANTED = {1: 2.5, 64: 6.0}
 """Of the faster Java NameServer's rate, by the number of brokers."""
 WANTED_OF_ECHO = 0.6
-ROUNDS = 6
 PACED_PER_S = 5000
 REGISTRATIONS_PER_S = 10
-TEN_THOUSAND = 10_000
 
 
 class Brokers:
@@ -52,7 +50,7 @@ def look_ups(
     seconds: float,
     connections: int,
     in_flight: int,
-    rounds: int = ROUNDS,
+    rounds: int,
 ) -> None:
     """Rows `look-ups/s …`, `look-up p99 µs …` and `CPU µs a look-up …` (over all rounds), and the aims of the first."""
     with contextlib.ExitStack() as stack:
@@ -99,13 +97,7 @@ def _echoes(stack: contextlib.ExitStack, tools: Tools, shot: Shot) -> dict[str, 
 
 
 def look_ups_beside_registrations(
-    figures: Figures,
-    servers: Mapping[str, Server],
-    tools: Tools,
-    *,
-    seconds: float,
-    rounds: int = ROUNDS,
-    topics: int = TEN_THOUSAND,
+    figures: Figures, servers: Mapping[str, Server], tools: Tools, *, seconds: float, rounds: int, topics: int
 ) -> None:
     """Rows `paced look-up p99 µs …`: alone, and while registrations of that many topics arrive, one topic changed."""
     with contextlib.ExitStack() as stack:
@@ -113,30 +105,18 @@ def look_ups_beside_registrations(
         for _ in range(rounds):
             for name, server in servers.items():
                 brokers[name].refresh()
-                connection = brokers[name].connection
+                port, connection = server.address.port, brokers[name].connection
                 shot = frames.shot(connection, "paced look-up", frames.route_request(next(iter(TOPICS))))
                 for beside in ("alone", f"beside registrations of {topics:,} topics"):
                     with contextlib.ExitStack() as registering:
                         if beside != "alone":
                             registration = frames.shot(connection, beside, *frames.changing(topics, changed=1))
-                            port = server.address.port
-                            ended = registering.enter_context(
-                                tools.loading(
-                                    port,
-                                    registration,
-                                    seconds=seconds / rounds + 0.2,
-                                    in_flight=20,
-                                    per_s=REGISTRATIONS_PER_S,
-                                )
-                            )
-                        load = tools.load(
-                            server.address.port,
-                            shot,
-                            seconds=seconds / rounds,
-                            connections=16,
-                            in_flight=64,
-                            per_s=PACED_PER_S,
-                        ).checked(f"{name}: look-ups {beside}")
+                            pace = {"in_flight": 20, "per_s": REGISTRATIONS_PER_S}
+                            loading = tools.loading(port, registration, seconds=seconds / rounds + 0.2, **pace)
+                            ended = registering.enter_context(loading)
+                        pace = {"connections": 16, "in_flight": 64, "per_s": PACED_PER_S}
+                        load = tools.load(port, shot, seconds=seconds / rounds, **pace)
+                        load.checked(f"{name}: look-ups {beside}")
                         if beside != "alone":
                             ended().checked(f"{name}: {beside}")
                     figures.add(f"paced look-up p99 µs, {beside}", name, load.p99_us, less_is_better=True)

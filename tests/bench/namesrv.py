@@ -28,7 +28,7 @@ from ..interop.programs import name_server
 from . import java, measure
 from .figures import OURS, Figures
 from .footprint import footprint, resident
-from .look_ups import ROUNDS, TEN_THOUSAND, look_ups, look_ups_beside_registrations
+from .look_ups import look_ups, look_ups_beside_registrations
 from .measure import Server, Tools
 from .registrations import heartbeats, registrations
 
@@ -44,9 +44,9 @@ Target = Callable[[], AbstractContextManager[Server]]
 class Size:
     """How much of everything; the defaults are what is reported, tests take less."""
 
-    rounds: int = ROUNDS
+    rounds: int = 6
     in_flight: tuple[int, ...] = (1, 16)
-    topics: int = TEN_THOUSAND
+    topics: int = 10_000
     heartbeat_brokers: int = 1000
     heartbeat_topics: int = 1000
     footprint_brokers: int = 10

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 
 from . import frames
 from .figures import Aim, Figures
-from .look_ups import ROUNDS, TEN_THOUSAND
 from .measure import Server, Tools
 
 PERIOD_S = 30
@@ -17,13 +16,7 @@ CORE_MAX = 0.1
 
 
 def registrations(
-    figures: Figures,
-    servers: Mapping[str, Server],
-    tools: Tools,
-    *,
-    seconds: float,
-    rounds: int = ROUNDS,
-    topics: int = TEN_THOUSAND,
+    figures: Figures, servers: Mapping[str, Server], tools: Tools, *, seconds: float, rounds: int, topics: int
 ) -> None:
     """Rows `registrations/s …`, and their aims."""
     for changed in (0, 1, topics):

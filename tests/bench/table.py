@@ -62,7 +62,4 @@ def _checks(_seconds: float, events: Sequence[int]) -> None:
     checks.run(events)
 
 
-BENCHMARKS: Mapping[str, Callable[[float, Sequence[int]], object]] = {
-    "namesrv": _look_ups,
-    "checks": _checks,
-}
+BENCHMARKS: Mapping[str, Callable[[float, Sequence[int]], object]] = {"namesrv": _look_ups, "checks": _checks}

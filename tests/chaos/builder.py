@@ -78,11 +78,16 @@ class HistoryBuilder:
         self.rows.append(row | {"incarnation": incarnation, "event": event} | fields)
         return self
 
-    def made_by(self, implementation: str, *nodes: str) -> HistoryBuilder:
-        """Whose programs these are."""
+    def run_says(self, **value: Any) -> HistoryBuilder:
+        """So does the row of the run's beginning."""
+        self.rows[0]["value"] |= value
+        return self
+
+    def made_by(self, implementation: str, *nodes: str, **more: Any) -> HistoryBuilder:
+        """Whose programs these are, and what more their rows say of them."""
         for row in self.rows:
             if row["event"] == "node" and row["source"] in nodes:
-                row["value"]["implementation"] = implementation
+                row["value"] |= {"implementation": implementation, **more}
         return self
 
     def node(self, name: str) -> HistoryBuilder:
@@ -125,6 +130,33 @@ class HistoryBuilder:
         fields |= {"stream": stream or ("both" if target else None), "value": value}
         self.event("harness", "fault", phase="end" if end else "start", **fields)
         return self if until_s is None else self.at(until_s).event("harness", "fault", phase="end", **fields)
+
+    def black_hole(
+        self, source: str, target: str, *, until_s: float | None = None, fault_id: str = "f1"
+    ) -> HistoryBuilder:
+        """Their link loses all bytes from now on."""
+        return self.fault(fault_id, *HOLE[1:3], source, target, until_s=until_s)
+
+    def act(self, f: str, target: str, **more: Any) -> HistoryBuilder:
+        """Somebody did that by hand, and it was done."""
+        about = {"type": "ok", "fault_id": f"{f}-1", "target": target, "code": 0, "duration_ms": 5.0}
+        return self.event("admin", "admin", f=f, **{**about, **more})
+
+    def register(
+        self, broker: str, name_server: str = "ns-0", *, took_s: float = 0.01, how: str = "ok", **value: Any
+    ) -> HistoryBuilder:
+        """The broker's registration, which took so long, was acknowledged now; info: was given up."""
+        about = {"type": how, "code": 0 if how == "ok" else None, "name_server": address_of(name_server)}
+        return self.event(broker, "register", duration_ms=took_s * 1000, value=value or None, **about)
+
+    def registration(self, name_server: str, broker: str, **more: Any) -> HistoryBuilder:
+        """The NameServer took the broker's registration; with another `code` it refused it."""
+        about = {"broker_name": broker_name(broker), "broker_id": broker_id(broker), "address": address_of(broker)}
+        return self.event(name_server, "registration", **{**about, "code": 0, **more})
+
+    def drops(self, name_server: str, broker: str, reason: str = "closed", **more: Any) -> HistoryBuilder:
+        about = {"broker_name": broker_name(broker), "broker_id": broker_id(broker), "address": address_of(broker)}
+        return self.event(name_server, "broker_dropped", value={"reason": reason}, **{**about, **more})
 
     def route(self, name_server: str, topic: str, *brokers: str) -> HistoryBuilder:
         return self.event(name_server, "route", topic=topic, value=route_of(*brokers) if brokers else None)
@@ -268,11 +300,7 @@ def judged(check: Check, history: DataFrame) -> Verdict:
 
 
 def cluster(
-    name_servers: int = 2,
-    brokers: Iterable[str] = BOTH,
-    clients: Iterable[str] = (),
-    topic: str = "orders",
-    **run: Any,
+    name_servers: int = 2, brokers: Iterable[str] = BOTH, clients: Iterable[str] = (), topic: str = "orders", **run: Any
 ) -> HistoryBuilder:
     """Everything started at 0 s, every broker has `topic`, and every NameServer holds its true route at 1 s."""
     builder = HistoryBuilder(**{"profile": "4.9", "time_scale": 1, **run})

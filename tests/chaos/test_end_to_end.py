@@ -52,7 +52,7 @@ def valid_partition(tmp_path: Path, *changed: str) -> tuple[Path, dict[str, obje
 
     run = (tmp_path / "runs" / "latest").resolve()
     assert {path.name for path in run.iterdir()} >= {
-        *("scenario.yaml", "history", "verdicts.json", "junit.xml", "report.html", "logs"),
+        *("scenario.yaml", "history", "verdicts.json", "junit.xml", "report.html", "logs")
     }
     verdicts = json.loads((run / "verdicts.json").read_text(encoding="utf-8"))
     assert (verdicts["scenario"], verdicts["seed"], verdicts["verdict"]) == ("broker-partition", 7, "VALID")

@@ -80,10 +80,7 @@ def test_the_external_dialler_has_links_to_every_server():
         ("clients <-> ns-0", ["producer-0->ns-0", "consumer-0->ns-0", "prober->ns-0"]),
         ("brokers -> ns-0", ["broker-a->ns-0", "broker-b->ns-0"]),
         ("broker-b -> name_servers", ["broker-b->ns-0", "broker-b->ns-1"]),
-        (
-            "* -> ns-1",
-            ["broker-a->ns-1", "broker-b->ns-1", "producer-0->ns-1", "consumer-0->ns-1", "prober->ns-1"],
-        ),
+        ("* -> ns-1", ["broker-a->ns-1", "broker-b->ns-1", "producer-0->ns-1", "consumer-0->ns-1", "prober->ns-1"]),
         (
             "broker-a <-> *",
             ["broker-a->ns-0", "broker-a->ns-1", "producer-0->broker-a", "consumer-0->broker-a", "prober->broker-a"],
@@ -130,10 +127,7 @@ ZONES = Topology(
 @pytest.mark.parametrize(
     ("expression", "expected"),
     [
-        (
-            "zone:east <-> zone:west",
-            ["broker-a->ns-1", "broker-b->ns-0", "producer-0->ns-0", "producer-0->broker-a"],
-        ),
+        ("zone:east <-> zone:west", ["broker-a->ns-1", "broker-b->ns-0", "producer-0->ns-0", "producer-0->broker-a"]),
         ("zone: west -> zone: east", ["broker-b->ns-0", "producer-0->ns-0", "producer-0->broker-a"]),
         ("zone:east <-> brokers", ["broker-b->ns-0", "broker-a->ns-0"]),
         ("broker-b -> zone:west", ["broker-b->ns-1"]),

@@ -6,12 +6,7 @@ from nemesrv.remoting.node.network import Address
 
 
 def stored(
-    queue_offset: int,
-    body: bytes = b"hello",
-    *,
-    topic: str = "orders",
-    queue_id: int = 0,
-    **properties: str,
+    queue_offset: int, body: bytes = b"hello", *, topic: str = "orders", queue_id: int = 0, **properties: str
 ) -> StoredMessage:
     """A message at that offset; properties by keyword, e.g. TAGS="TagA"."""
     return StoredMessage(

@@ -9,13 +9,7 @@ import pytest
 from nemesrv.clients.client_instance import MQClientInstance
 from nemesrv.clients.config import ClientConfig
 from nemesrv.clients.name_server_client import NameServerClient
-from nemesrv.remoting.errors import (
-    ConnectError,
-    ConnectionLost,
-    RequestTimeout,
-    RocketMQError,
-    TooManyRequests,
-)
+from nemesrv.remoting.errors import ConnectError, ConnectionLost, RequestTimeout, RocketMQError, TooManyRequests
 from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.profile import Profile
 from tests.clients.fakes import FakeNameServer, World, route

@@ -32,11 +32,7 @@ CONCERNS = (
         "after SERVICE_NOT_AVAILABLE 14 from a broker, a send is tried again on the same broker",
         ("sends_lost",),
     ),
-    Concern(
-        "send_retries",
-        ("none",),
-        "after SERVICE_NOT_AVAILABLE 14 from a broker, a send is not tried again",
-    ),
+    Concern("send_retries", ("none",), "after SERVICE_NOT_AVAILABLE 14 from a broker, a send is not tried again"),
 )
 
 

@@ -47,11 +47,7 @@ class Client(Node):
         if role is Role.PRODUCER:
             self.node = DefaultMQProducer(context, ProducerConfig(producer_group=group, **common))
         else:
-            config = ConsumerConfig(
-                consumer_group=group,
-                subscriptions=((topic, "*"),),
-                **common,
-            )
+            config = ConsumerConfig(consumer_group=group, subscriptions=((topic, "*"),), **common)
             self.node = DefaultMQPushConsumer(context, config, self._received)
         self._sending: asyncio.Task[None] | None = None
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from nemesrv.chaos.fronts.behaviour import Behaviour
+from nemesrv.chaos.fronts.behaviour import REFUSES, Behaviour
 from nemesrv.chaos.fronts.observed import (
     Answered,
     Asked,
@@ -136,6 +136,11 @@ class Story:
         self._seen.append(Behaved(at_ms=at_s * 1000, front=front, behaviour=behaviour))
         if behaviour.connected != "kept":
             self.close(front, at_s, By.FRONT)
+        return self
+
+    def all_refuse(self, at_s: float) -> Story:
+        for front in self.name_servers:
+            self.behave(front, REFUSES, at_s)
         return self
 
     def happened(self, what: str, whom: str, at_s: float) -> Story:

@@ -9,7 +9,7 @@ from types import FrameType
 
 import pytest
 
-from nemesrv.chaos.fronts.behaviour import PASSES, REFUSES
+from nemesrv.chaos.fronts.behaviour import PASSES
 from nemesrv.chaos.fronts.observed import Asked, Dialled
 from nemesrv.conformance.result import ALIKE_MAX, lines
 from nemesrv.conformance.rule_verdicts import judge_all
@@ -26,8 +26,7 @@ def redials(dials: int, *, in_turn: bool, clients: int = 1, java: bool = False) 
     story = Story("all_gone", name_servers=N, for_s=300.0)
     for client in range(clients):
         story.ask(f"ns-{client}", 0.05 + client / 100)
-    for front in story.name_servers:
-        story.behave(front, REFUSES, 5.0)
+    story.all_refuse(5.0)
     for dial in range(dials):
         story.dial(f"ns-{dial % N if in_turn else rng.randrange(N)}", 6.0 + 10.0 * dial / dials, opens=False)
     story.behave("ns-1", PASSES, 70.0).ask("ns-1", 72.0).ask("ns-1", 102.0)

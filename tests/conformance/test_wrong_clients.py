@@ -17,13 +17,7 @@ from nemesrv.conformance.stand import TOPIC
 from nemesrv.remoting.node.profile import Profile
 from tests.clients_matrix.catalogue import DRIVERS
 from tests.conformance.memory import Plant, put_through
-from tests.conformance.sabotage import (
-    WRONG,
-    Defect,
-    goes_backwards,
-    is_right_for_ten_minutes,
-    leaves_after_ten,
-)
+from tests.conformance.sabotage import WRONG, Defect, goes_backwards, is_right_for_ten_minutes, leaves_after_ten
 from tests.conformance.test_sabotage import invalid, judged_by_name
 from tests.ran import ran
 

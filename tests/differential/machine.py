@@ -321,8 +321,7 @@ class Machine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.five)
     @rule(
-        topic=topic_names,
-        table=st.lists(st.tuples(st.sampled_from((*BROKERS, *BROKERS, "nobody")), rows), max_size=3),
+        topic=topic_names, table=st.lists(st.tuples(st.sampled_from((*BROKERS, *BROKERS, "nobody")), rows), max_size=3)
     )
     def register_topic(self, topic: str, table: list[tuple[str, Topic]]) -> None:
         self.pair.ask(operations.register_topic(topic, table))

@@ -168,7 +168,8 @@ class Pair:
                 self._compare(request, theirs, ours, ())
                 continue
             self.answers += 1
-            one, other = (set(_topics(frame)) for frame in (theirs, ours))
+            lists = (fastjson.loads(decode_frame(frame).body)["topicList"] for frame in (theirs, ours))  # type: ignore[index,call-overload]
+            one, other = map(set, lists)
             if one - mixed != other - mixed:
                 raise Different(f"unit topics of {request.code} differ\ntheirs {one}\nours   {other}, mixed {mixed}")
             self.exceptions["hash-choice"] += one != other
@@ -347,10 +348,6 @@ def _stale_names(info: object) -> list[tuple[str, str]]:
         for name in sorted(names)
         if name not in groups or groups[name]["cluster"] != cluster
     ]
-
-
-def _topics(frame: bytes) -> list[str]:
-    return list(fastjson.loads(decode_frame(frame).body)["topicList"])  # type: ignore[index,call-overload]
 
 
 def _has_mixed_flags(route: RemotingCommand) -> bool:

@@ -11,12 +11,13 @@ import datetime
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.loading import load, shipped
+from nemesrv.chaos.scenarios.model import Scenario
 from tests import generated
 from tests.rows_of_json import rows_of_json
 
@@ -33,15 +34,8 @@ def virtual(seeds: int) -> Iterator[tuple[str, Recorded]]:
         print(f"{name}: {seeds} runs", file=sys.stderr, flush=True)
 
 
-def folders(paths: Sequence[Path]) -> Iterator[tuple[str, Recorded]]:
-    """Runs that were recorded before, by their scenario's name."""
-    for path in paths:
-        yield load(path / "scenario.yaml").name, Recorded.of(path)
-
-
-def clock_of(path: Path) -> str:
+def clock_of(scenario: Scenario) -> str:
     """How that run's time went."""
-    scenario = load(path / "scenario.yaml")
     return "on the virtual clock" if scenario.clock == "virtual" else f"at ×{scenario.timers.time_scale:g}"
 
 
@@ -68,10 +62,12 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--read", nargs="+", metavar=("IMPLEMENTATION", "RUN_FOLDER"))
     asked = parser.parse_args()
-    runs = folders([Path(each) for each in asked.read[1:]]) if asked.read else virtual(asked.seeds)
+    read = {Path(each): load(Path(each) / "scenario.yaml") for each in (asked.read or ())[1:]}
+    recorded = ((scenario.name, Recorded.of(path)) for path, scenario in read.items())
+    runs = recorded if asked.read else virtual(asked.seeds)
     implementation = asked.read[0] if asked.read else OURS
     count, values, outside = values_of(runs, implementation)
-    clocks = {load(Path(each) / "scenario.yaml").name: clock_of(Path(each)) for each in (asked.read or ())[1:]}
+    clocks = {scenario.name: clock_of(scenario) for scenario in read.values()}
     document: dict[str, Any] = measured()
     of = document.setdefault(implementation, {"runs": {}, "values": {}})
     today = datetime.datetime.now(datetime.UTC).date().isoformat()

@@ -63,12 +63,7 @@ def rows_of(events: int, seed: int) -> list[Row]:
 
 
 def write(
-    out: Path | str,
-    *,
-    events: int,
-    seed: int,
-    profile: Profile = Profile.V4_9,
-    slice_rows: int = SLICE_ROWS,
+    out: Path | str, *, events: int, seed: int, profile: Profile = Profile.V4_9, slice_rows: int = SLICE_ROWS
 ) -> Written:
     """A run folder with a history of about `events` rows, or as many as the recorded run has, and its scenario.yaml.
 

@@ -120,12 +120,7 @@ def selftest(bench: Bench, out: Path) -> bool:
 @click.option("--selftest", "defects", is_flag=True)
 @click.option("--out", type=click.Path(path_type=Path), default=Path("runs/hosts"))
 def main(
-    scenarios: tuple[str, ...],
-    seeds: tuple[int, ...],
-    mix: bool,
-    compare: bool,
-    defects: bool,
-    out: Path,
+    scenarios: tuple[str, ...], seeds: tuple[int, ...], mix: bool, compare: bool, defects: bool, out: Path
 ) -> None:
     if reason := missing():
         sys.exit(f"no hosts can be had here: {reason}")

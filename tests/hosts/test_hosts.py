@@ -82,12 +82,7 @@ def assert_nothing_is_left(bench: Bench, within_s: float = 15.0) -> None:
     until_s = time.monotonic() + within_s
     while left := [(host, command) for host in bench.hosts for command in bench.ours(host)]:
         assert time.monotonic() < until_s, left
-    assert not left_folders(bench)
-
-
-def left_folders(bench: Bench) -> list[Path]:
-    """What runs have left in the hosts' folder for temporary files, which is the bench's."""
-    return [*bench.temporary.glob("nsv-*")]
+    assert not [*bench.temporary.glob("nsv-*")], "runs have left it in the hosts' folder for temporary files"
 
 
 def command(scenario: Path, out: Path, bench: Bench) -> list[str]:

@@ -185,12 +185,7 @@ def name_server(
 
 
 def java_name_server(
-    name: str,
-    folder: Path,
-    jars: Jars,
-    *,
-    more: Mapping[str, object] | None = None,
-    **of_jvm: Any,
+    name: str, folder: Path, jars: Jars, *, more: Mapping[str, object] | None = None, **of_jvm: Any
 ) -> tuple[Program, str]:
     """Apache's NameServer, serving, and its address. `more` are settings beside the usual; `of_jvm` goes to `java`."""
     folder.mkdir()

@@ -65,9 +65,7 @@ async def _exchange(apache: Apache) -> Exchange:
             "ours-all": ConsumerConfig(consumer_group="ours-all", subscriptions=((TOPIC, "*"),)),
             "ours-tagged": ConsumerConfig(consumer_group="ours-tagged", subscriptions=((TOPIC, "TagB || TagC"),)),
             "ours-broadcast": ConsumerConfig(
-                consumer_group="ours-broadcast",
-                subscriptions=((TOPIC, "*"),),
-                message_model=MessageModel.BROADCASTING,
+                consumer_group="ours-broadcast", subscriptions=((TOPIC, "*"),), message_model=MessageModel.BROADCASTING
             ),
         }
         wanted = {"ours-all": len(TAGS) + 1, "ours-broadcast": len(TAGS)}

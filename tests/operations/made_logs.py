@@ -23,10 +23,7 @@ def row(broker: str = "broker-a") -> str:
 
 
 def boot(at_s: float, address: str) -> list[Said]:
-    return [
-        (at_s, "listenPort=9876"),
-        (at_s, f"The Name Server boot success. serializeType=JSON, address {address}"),
-    ]
+    return [(at_s, "listenPort=9876"), (at_s, f"The Name Server boot success. serializeType=JSON, address {address}")]
 
 
 def heard(first_s: float, last_s: float, name: str = "broker-a", address: str = BROKER_A) -> list[Said]:

@@ -47,14 +47,6 @@ def test_that_looks_at_nothing(nemesrv_cluster):
     nemesrv_cluster.wait(1)
 """
 
-MISSPELT = """
-import pytest
-
-@pytest.mark.nemesrv(brokers_per_server=2)
-def test_whose_marker_is_wrong(nemesrv_cluster):
-    pass
-"""
-
 
 @pytest.mark.nightly("packaging/test_wheel.py::test_the_wheel_and_a_hosts_own_clients_package_do_not_meet")
 def test_the_example_passes_and_its_failing_test_says_how_to_replay_it(python: Path, project: Path) -> None:
@@ -76,14 +68,3 @@ def test_the_example_passes_and_its_failing_test_says_how_to_replay_it(python: P
     summary = (project / "summary.md").read_text()
     assert summary.count("### ✅") == 2
     assert summary.count("### ❔") == 1
-
-
-@pytest.mark.nightly("chaos/test_pytest_plugin.py::test_a_wrong_marker_is_a_line_at_collection_and_nothing_is_started")
-def test_a_misspelt_marker_is_a_line_before_any_test_and_a_usage_error(python: Path, project: Path) -> None:
-    (project / "tests" / "test_wrong.py").write_text(MISSPELT)
-    done = example(python, project)
-    where = "tests/test_wrong.py::test_whose_marker_is_wrong: marker nemesrv"
-    said = f"ERROR: {where}: brokers_per_server=2 is not allowed; expected one of the keys name_servers, brokers,"
-    assert (done.returncode, done.stderr.strip().startswith(said)) == (4, True), done.stdout + done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
-    assert not (project / "runs").exists()

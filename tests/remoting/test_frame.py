@@ -153,14 +153,7 @@ def test_numbers_may_be_strings_and_unknown_keys_are_ignored() -> None:
 
 @pytest.mark.parametrize(
     ("language", "read"),
-    [
-        ('"GO"', LanguageCode.GO),
-        ("9", LanguageCode.GO),
-        ('"COBOL"', None),
-        ("99", None),
-        ("null", None),
-        ("[]", None),
-    ],
+    [('"GO"', LanguageCode.GO), ("9", LanguageCode.GO), ('"COBOL"', None), ("99", None), ("null", None), ("[]", None)],
 )
 def test_a_language_is_a_name_or_a_number_and_an_unknown_one_is_none(language: str, read: LanguageCode | None) -> None:
     assert decode_frame(json_frame(f'{{"code":1,"language":{language}}}')).language is read

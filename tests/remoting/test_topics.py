@@ -43,12 +43,7 @@ def test_topics_of_groups_and_clusters_are_no_system_topics() -> None:
 
 def test_nobody_sends_to_some_system_topics_and_to_others_everybody_may() -> None:
     assert NOT_ALLOWED_TO_SEND < SYSTEM_TOPICS
-    assert {
-        "TBW102",
-        "BenchmarkTest",
-        "RMQ_SYS_TRACE_TOPIC",
-        "CHECKPOINT_TOPIC",
-    } == SYSTEM_TOPICS - NOT_ALLOWED_TO_SEND
+    assert {"TBW102", "BenchmarkTest", "RMQ_SYS_TRACE_TOPIC", "CHECKPOINT_TOPIC"} == SYSTEM_TOPICS - NOT_ALLOWED_TO_SEND
 
 
 @pytest.mark.parametrize("profile", list(Profile))

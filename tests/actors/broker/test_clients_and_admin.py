@@ -10,14 +10,10 @@ from nemesrv.remoting import fastjson
 from nemesrv.remoting.bodies.admin import CreateTopicListRequestBody, SubscriptionGroupList
 from nemesrv.remoting.bodies.client import (
     ConsumerConnection,
-    ConsumerData,
     ConsumerIdList,
     ConsumeStats,
-    HeartbeatData,
     LockBatchRequestBody,
     LockBatchResponseBody,
-    ProducerData,
-    SubscriptionData,
     SubscriptionGroupConfig,
     SubscriptionGroupWrapper,
     TopicStatsTable,
@@ -25,35 +21,14 @@ from nemesrv.remoting.bodies.client import (
 from nemesrv.remoting.bodies.register import TopicConfigSerializeWrapper
 from nemesrv.remoting.bodies.route import KVTable, TopicConfig
 from nemesrv.remoting.codes import RequestCode, ResponseCode
-from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.message import MessageQueue, StoredMessage
 from nemesrv.remoting.message_properties import format_properties
 from nemesrv.remoting.node.profile import Profile
 from nemesrv.remoting.properties import parse_properties
-from nemesrv.remoting.transport import RemotingClient
 
-from .world import World, bodies
+from .world import Peer, World, beat, bodies
 
 QUEUE: dict[str, Any] = {"consumerGroup": "g", "topic": "orders", "queueId": 0}
-
-
-def consumer(client_id: str, *topics: str, group: str = "g", version: int = 1) -> HeartbeatData:
-    subscriptions = tuple(SubscriptionData.of(topic, "*", sub_version=version) for topic in topics)
-    data = ConsumerData(group_name=group, subscription_data_set=subscriptions)
-    return HeartbeatData(client_id=client_id, consumer_data_set=(data,))
-
-
-class Member:
-    """A client on its own channel that counts what it is notified of."""
-
-    def __init__(self, world: World) -> None:
-        self.notified: list[str] = []
-        self.client: RemotingClient = world.new_client(self._handle)
-
-    def _handle(self, _: object, request: RemotingCommand) -> None:
-        assert request.code == RequestCode.NOTIFY_CONSUMER_IDS_CHANGED
-        assert request.is_oneway
-        self.notified.append((request.ext_fields or {})["consumerGroup"])
 
 
 async def members(world: World, group: str = "g") -> tuple[str, ...] | None:
@@ -65,18 +40,18 @@ async def members(world: World, group: str = "g") -> tuple[str, ...] | None:
 
 
 async def test_members_are_told_when_one_comes_leaves_or_is_lost(up: World) -> None:
-    first, second = Member(up), Member(up)
-    await up.heartbeat(consumer("c1", "orders"), first.client)
-    await up.heartbeat(consumer("c2", "orders"), second.client)
+    first, second = Peer(up), Peer(up)
+    await first.heartbeat("c1", "orders")
+    await second.heartbeat("c2", "orders")
     await up.clock.sleep(0.1)
     assert await members(up) == ("c1", "c2")
     assert (first.notified, second.notified) == (["g", "g"], ["g"])
-    await up.heartbeat(consumer("c2", "orders"), second.client)  # nothing new: nobody is told
+    await second.heartbeat("c2", "orders")  # nothing new: nobody is told
     leave = {"clientID": "c2", "consumerGroup": "g"}
     await up.ask(RequestCode.UNREGISTER_CLIENT, leave, client=second.client)
     await up.clock.sleep(0.1)
     assert (await members(up), first.notified) == (("c1",), ["g"] * 3)
-    await up.heartbeat(consumer("c2", "orders"), second.client)
+    await second.heartbeat("c2", "orders")
     await up.clock.sleep(0.1)
     await second.client.close()
     await up.clock.sleep(0.1)
@@ -89,7 +64,7 @@ async def test_members_are_told_when_one_comes_leaves_or_is_lost(up: World) -> N
 async def test_a_heartbeat_makes_the_retry_topic_and_registers_it(world: World) -> None:
     (server,) = await world.name_servers(1)
     broker = await world.broker(namesrv_addr=(server.address,))
-    await world.heartbeat(consumer("c1", "orders", "%RETRY%g"))
+    await world.heartbeat(beat("c1", "orders", "%RETRY%g"))
     await world.clock.sleep(0.1)
     topic = broker.services.topics.get("%RETRY%g")
     assert topic is not None
@@ -99,12 +74,11 @@ async def test_a_heartbeat_makes_the_retry_topic_and_registers_it(world: World) 
 
 async def test_a_client_silent_for_120_s_is_gone_at_the_next_scan(world: World) -> None:
     broker = await world.broker()
-    silent, alive = Member(world), Member(world)
-    await world.heartbeat(consumer("silent", "orders"), silent.client)
-    producer = HeartbeatData(client_id="p", producer_data_set=(ProducerData(group_name="pg"),))
-    await world.heartbeat(producer, silent.client)
+    silent, alive = Peer(world), Peer(world)
+    await silent.heartbeat("silent", "orders")
+    await silent.heartbeat("p", producers="pg")
     for _ in range(5):
-        await world.heartbeat(consumer("alive", "orders"), alive.client)
+        await alive.heartbeat("alive", "orders")
         # Other traffic keeps the silent one's channel from being closed as idle.
         await world.ask(RequestCode.GET_MAX_OFFSET, {"topic": "orders", "queueId": 0}, client=silent.client)
         await world.clock.sleep(27)
@@ -115,9 +89,9 @@ async def test_a_client_silent_for_120_s_is_gone_at_the_next_scan(world: World) 
 
 async def test_a_changed_subscription_is_news_to_the_group(world: World) -> None:
     broker = await world.broker()
-    member = Member(world)
-    await world.heartbeat(consumer("c1", "orders", "payments"), member.client)
-    await world.heartbeat(consumer("c1", "orders", version=2), member.client)
+    member = Peer(world)
+    await member.heartbeat("c1", "orders", "payments")
+    await member.heartbeat("c1", "orders", version=2)
     await world.clock.sleep(0.1)
     assert member.notified == ["g", "g"]
     assert set(broker.services.clients.consumers["g"].subscriptions) == {"orders"}
@@ -130,7 +104,7 @@ async def test_a_group_without_offset_starts_at_zero_of_a_young_queue_unless_it_
     assert (young.code, young.ext_fields) == (0, {"offset": "0"})
     strict = await up.ask(RequestCode.QUERY_CONSUMER_OFFSET, {**fields, "setZeroIfNotFound": "false"})
     assert strict.code == ResponseCode.QUERY_NOT_FOUND
-    assert (await up.ask(RequestCode.UPDATE_CONSUMER_OFFSET, {**fields, "commitOffset": 9})).code == 0
+    await up.commit(9)
     committed = await up.ask(RequestCode.QUERY_CONSUMER_OFFSET, fields)
     assert committed.ext_fields == {"offset": "9"}
 
@@ -144,7 +118,7 @@ async def test_groups_that_a_client_leaves_are_recorded(world: World) -> None:
         return []
 
     broker.services.clients.unregister = told_nobody  # type: ignore[method-assign]
-    await world.heartbeat(consumer("10.0.0.9@me", "orders"))
+    await world.heartbeat(beat("10.0.0.9@me", "orders"))
     await world.ask(RequestCode.UNREGISTER_CLIENT, {"clientID": "10.0.0.9@me", "consumerGroup": "g"})
     assert [(row["f"], row["value"]["groups"]) for row in world.recorded("client_gone")] == [("unregistered", ["g"])]
 
@@ -152,8 +126,8 @@ async def test_groups_that_a_client_leaves_are_recorded(world: World) -> None:
 async def test_a_change_of_a_committed_offset_is_recorded_with_the_offset_before(up: World) -> None:
     await up.send()
     for offset in (9, 9, 4):
-        await up.ask(RequestCode.UPDATE_CONSUMER_OFFSET, {**QUEUE, "commitOffset": offset})
-    await up.heartbeat(consumer("10.0.0.9@me", "orders"))
+        await up.commit(offset)
+    await up.heartbeat(beat("10.0.0.9@me", "orders"))
     await up.pull(consumerGroup="g", sysFlag=1, commitOffset=5)
     rows = [(row["f"], row["offset"], row["value"]) for row in up.recorded("commit")]
     told = [(f, offset, value["before"], value["client"]) for f, offset, value in rows]
@@ -179,7 +153,7 @@ async def test_offsets_are_kept_only_of_what_exists(world: World, change: dict[s
 
 async def test_an_offset_below_0_is_taken_and_read_as_none_as_apaches_broker_does(ready: World) -> None:
     for offset in (-1, 7, -1):
-        assert (await ready.ask(RequestCode.UPDATE_CONSUMER_OFFSET, {**QUEUE, "commitOffset": offset})).code == 0
+        await ready.commit(offset)
         found = await ready.ask(RequestCode.QUERY_CONSUMER_OFFSET, {**QUEUE, "setZeroIfNotFound": "false"})
         assert found.code == (0 if offset >= 0 else ResponseCode.QUERY_NOT_FOUND)
 
@@ -313,7 +287,7 @@ async def test_connections_and_consume_progress_are_shown(world: World) -> None:
     broker.services.offsets.commit("g", "orders", 0, 1)
     offline = await world.ask(RequestCode.GET_CONSUMER_CONNECTION_LIST, {"consumerGroup": "g"})
     assert offline.code == ResponseCode.CONSUMER_NOT_ONLINE
-    await world.heartbeat(consumer("c1", "orders"))
+    await world.heartbeat(beat("c1", "orders"))
     online = await world.ask(RequestCode.GET_CONSUMER_CONNECTION_LIST, {"consumerGroup": "g"})
     shown = ConsumerConnection.decode(online.body)
     assert [connection.client_id for connection in shown.connection_set] == ["c1"]

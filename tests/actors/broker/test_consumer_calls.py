@@ -14,7 +14,6 @@ from nemesrv.remoting.bodies.admin import (
     QueryConsumeTimeSpanBody,
     ResetOffsetBody,
 )
-from nemesrv.remoting.bodies.client import ConsumerData, HeartbeatData, ProducerData, SubscriptionData
 from nemesrv.remoting.bodies.route import TopicList
 from nemesrv.remoting.codes import LanguageCode, RequestCode, ResponseCode
 from nemesrv.remoting.command import RemotingCommand
@@ -23,39 +22,20 @@ from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.profile import Profile
 from nemesrv.remoting.topics import TRANSACTION_DISCARD_TOPIC
 
-from .world import PROFILES, World
+from .world import PROFILES, Peer, World
 
 ZERO = MessageQueue("orders", "broker-a", 0)
 
 
-class Consumer:
-    """A consumer known by its heartbeat; `answer` is what it says when it is asked."""
-
-    def __init__(self, world: World, answer: RemotingCommand | None = None) -> None:
-        self.world, self.answer = world, answer
-        self.asked: list[RemotingCommand] = []
-        self.client = world.new_client(self._handle)
-
-    async def start(self) -> None:
-        subscription = SubscriptionData.of("orders", "*", sub_version=1)
-        consumers = (ConsumerData(group_name="g", subscription_data_set=(subscription,)),)
-        producers = (ProducerData(group_name="p"),)
-        data = HeartbeatData(client_id="one", producer_data_set=producers, consumer_data_set=consumers)
-        await self.world.heartbeat(data, self.client)
-
-    def _handle(self, _: Any, request: RemotingCommand) -> RemotingCommand | None:
-        if request.code != RequestCode.NOTIFY_CONSUMER_IDS_CHANGED:
-            self.asked.append(request)
-        return self.answer
+async def consumer_of(world: World, answer: RemotingCommand | None = None) -> Peer:
+    """A consumer and producer known by its heartbeat; `answer` is what it says when it is asked."""
+    peer = Peer(world, answer)
+    await peer.heartbeat("one", "orders", producers="p")
+    return peer
 
 
-async def commit(world: World, offset: int, queue_id: int = 0) -> None:
-    fields = {"consumerGroup": "g", "topic": "orders", "queueId": queue_id, "commitOffset": offset}
-    assert (await world.ask(RequestCode.UPDATE_CONSUMER_OFFSET, fields)).code == ResponseCode.SUCCESS
-
-
-async def committed(world: World, queue_id: int = 0) -> str | None:
-    fields = {"consumerGroup": "g", "topic": "orders", "queueId": queue_id, "setZeroIfNotFound": False}
+async def committed(world: World) -> str | None:
+    fields = {"consumerGroup": "g", "topic": "orders", "queueId": 0, "setZeroIfNotFound": False}
     return ((await world.ask(RequestCode.QUERY_CONSUMER_OFFSET, fields)).ext_fields or {}).get("offset")
 
 
@@ -80,11 +60,10 @@ async def test_a_4_9_broker_tells_consumers_where_to_go_on(world: World) -> None
     third_ms = await with_messages(world)
     unknown = await reset(world, third_ms)
     assert unknown.remark == "THe consumer group <g> not exist"
-    await commit(world, 4)
+    await world.commit(4)
     offline = await reset(world, third_ms)
     assert offline.code == ResponseCode.CONSUMER_NOT_ONLINE
-    consumer = Consumer(world)
-    await consumer.start()
+    consumer = await consumer_of(world)
     for fields, offset in (({}, 2), ({"timestamp": -1}, 5), ({"isForce": False, "timestamp": -1}, 4)):
         answer = await reset(world, **{"timestamp": third_ms, **fields})
         assert ResetOffsetBody.decode(answer.body).offset_table == {ZERO: offset}
@@ -98,9 +77,8 @@ async def test_a_4_9_broker_tells_consumers_where_to_go_on(world: World) -> None
 
 async def test_clients_in_cpp_get_a_list(world: World) -> None:
     await with_messages(world)
-    await commit(world, 4)
-    consumer = Consumer(world)
-    await consumer.start()
+    await world.commit(4)
+    consumer = await consumer_of(world)
     fields = {"topic": "orders", "group": "g", "timestamp": "-1", "isForce": "true"}
     request = RemotingCommand.request(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, fields, language=LanguageCode.CPP)
     await world.client.invoke(Address("127.0.0.1", 10911), request, timeout_s=3)
@@ -112,11 +90,11 @@ async def test_clients_in_cpp_get_a_list(world: World) -> None:
 async def test_a_5x_broker_sends_the_next_pull_elsewhere(world: World) -> None:
     third_ms = await with_messages(world, profile=Profile.V5_X)
     assert (await reset(world, third_ms)).code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
-    await commit(world, 4)
+    await world.commit(4)
     answer = await reset(world, third_ms)
     assert ResetOffsetBody.decode(answer.body).offset_table == {ZERO: 2}
     assert await committed(world) == "2"
-    await commit(world, 5)  # by a consumer that does not know yet
+    await world.commit(5)  # by a consumer that does not know yet
     assert await committed(world) == "2"
     pulled = await world.pull(5)
     assert (pulled.code, pulled.remark) == (ResponseCode.PULL_OFFSET_MOVED, "OFFSET_RESET")
@@ -134,8 +112,7 @@ async def test_a_5x_broker_sends_the_next_pull_elsewhere(world: World) -> None:
 
 async def test_a_consumer_is_asked_through_its_broker(world: World) -> None:
     await with_messages(world)
-    consumer = Consumer(world, RemotingCommand.response(0, "here", body=b"running"))
-    await consumer.start()
+    consumer = await consumer_of(world, RemotingCommand.response(0, "here", body=b"running"))
     fields = {"consumerGroup": "g", "clientId": "one", "jstackEnable": False}
     answer = await world.ask(RequestCode.GET_CONSUMER_RUNNING_INFO, fields)
     assert (answer.code, answer.remark, answer.body) == (0, "here", b"running")
@@ -160,8 +137,7 @@ async def test_where_consumers_are_is_asked_of_each(world: World) -> None:
     nobody = await world.ask(RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, fields)
     assert nobody.remark == "No Any Consumer online in the consumer group: [g]"
     own = GetConsumerStatusBody(message_queue_table={ZERO: 3})
-    consumer = Consumer(world, RemotingCommand.response(body=own.encode()))
-    await consumer.start()
+    consumer = await consumer_of(world, RemotingCommand.response(body=own.encode()))
     answer = await world.ask(RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, fields)
     assert GetConsumerStatusBody.decode(answer.body).consumer_table == {"one": {ZERO: 3}}
     assert consumer.asked.pop().code == RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT
@@ -170,8 +146,8 @@ async def test_where_consumers_are_is_asked_of_each(world: World) -> None:
 @pytest.mark.parametrize("profile", PROFILES)
 async def test_queues_progress_and_producers_are_shown(world: World, profile: Profile) -> None:
     await with_messages(world, profile=profile)
-    await Consumer(world).start()
-    await commit(world, 2)
+    await consumer_of(world)
+    await world.commit(2)
     await world.pull(2, maxMsgNums=1)
     fields = {"topic": "orders", "queueId": 0, "index": 1, "count": 2, "consumerGroup": "g"}
     queue = QueryConsumeQueueResponseBody.decode((await world.ask(RequestCode.QUERY_CONSUME_QUEUE, fields)).body)
@@ -220,8 +196,7 @@ async def test_a_half_message_that_was_set_aside_is_asked_about_again(world: Wor
     await world.send(properties=properties, born_timestamp=world.clock.now_ms())
     await asyncio.sleep(25)
     (stored,) = StoredMessage.decode_all((await world.pull(topic=TRANSACTION_DISCARD_TOPIC)).body)
-    asked = Consumer(world)
-    await asked.start()
+    asked = await consumer_of(world)
     fields = {"msgId": stored.offset_msg_id}
     assert (await world.ask(RequestCode.RESUME_CHECK_HALF_MESSAGE, fields)).code == ResponseCode.SUCCESS
     await asyncio.sleep(10)

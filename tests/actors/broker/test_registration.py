@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from nemesrv.actors.broker.config import BrokerConfig
+from nemesrv.actors.broker.server import Broker
 from nemesrv.actors.broker.topics import TopicTable
 from nemesrv.remoting.bodies.route import DataVersion, KVTable
 from nemesrv.remoting.codes import RequestCode, ResponseCode
@@ -14,12 +15,18 @@ from nemesrv.remoting.errors import RocketMQError
 from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.profile import Profile
 
-from .world import PROFILES, World
+from .world import PROFILES, RecordingNameServer, World
 
 BROKER = Address("127.0.0.1", 10911)
 ONE = (Address("127.0.0.1", 9876),)
 IDENTITY = {"brokerName": "broker-a", "brokerId": "0", "clusterName": "DefaultCluster", "brokerAddr": str(BROKER)}
 THREE = tuple(Address("127.0.0.1", port) for port in (9876, 9877, 9878))
+
+
+async def registered(world: World, **config: object) -> tuple[RecordingNameServer, Broker]:
+    """With the only NameServer that there is."""
+    (server,) = await world.name_servers(1)
+    return server, await world.broker(namesrv_addr=ONE, **config)
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -36,15 +43,13 @@ async def test_every_name_server_is_told_at_once_after_10_s_and_then_each_30_s(w
 
 @pytest.mark.parametrize(("period_ms", "expected"), [(1, [0, 10, 20, 30]), (600_000, [0, 10, 70, 130])])
 async def test_the_period_is_clamped_to_10_and_60_s(world: World, period_ms: int, expected: list[float]) -> None:
-    (server,) = await world.name_servers(1)
-    await world.broker(namesrv_addr=ONE, register_name_server_period=period_ms, profile=Profile.V5_X)
+    server, _ = await registered(world, register_name_server_period=period_ms, profile=Profile.V5_X)
     await world.clock.sleep(expected[-1] + 1)
     assert server.times() == expected
 
 
 async def test_the_first_registration_says_who_and_what(world: World) -> None:
-    (server,) = await world.name_servers(1)
-    broker = await world.broker(namesrv_addr=ONE)
+    server, broker = await registered(world)
     _, _, fields, topics = server.requests[0]
     assert fields.items() >= (IDENTITY | {"haServerAddr": "127.0.0.1:10912"}).items()
     assert "TBW102" in topics
@@ -55,8 +60,7 @@ async def test_the_first_registration_says_who_and_what(world: World) -> None:
 
 
 async def test_name_servers_have_a_created_topic_before_mqadmin_has_the_answer(world: World) -> None:
-    (server,) = await world.name_servers(1)
-    await world.broker(namesrv_addr=ONE)
+    server, _ = await registered(world)
 
     async def late() -> RemotingCommand:
         await world.clock.sleep(1)
@@ -83,8 +87,7 @@ async def test_a_new_topic_is_told_at_once_alone_with_its_own_version(world: Wor
 
 
 async def test_topics_made_in_one_breath_arrive_in_order_each_with_its_version(world: World) -> None:
-    (server,) = await world.name_servers(1)
-    broker = await world.broker(namesrv_addr=ONE)
+    server, broker = await registered(world)
     for name in ("one", "two", "three"):
         broker.services.topics.create_by_default(name, "TBW102", 4, now_ms=world.clock.now_ms())
     await world.clock.sleep(0.1)
@@ -124,8 +127,7 @@ async def test_an_answer_other_than_success_is_recorded_with_its_code(world: Wor
 
 async def test_after_a_failure_a_new_topic_comes_with_all_the_others(world: World) -> None:
     # Or the NameServer would learn the newest version without the topic that it missed, and keep lacking it.
-    (server,) = await world.name_servers(1)
-    await world.broker(namesrv_addr=ONE)
+    server, _ = await registered(world)
     server.answer = lambda: RemotingCommand.response(ResponseCode.SYSTEM_ERROR, "not now")
     await world.send(topic="missed")
     await world.clock.sleep(0.1)
@@ -160,15 +162,13 @@ async def test_a_clean_stop_unregisters_from_each_in_turn_a_dead_one_costing_3_s
 
 @pytest.mark.parametrize("profile", PROFILES)
 async def test_a_read_only_broker_says_so_of_every_topic(world: World, profile: Profile) -> None:
-    (server,) = await world.name_servers(1)
-    await world.broker(namesrv_addr=ONE, broker_permission=4, profile=profile)
+    server, _ = await registered(world, broker_permission=4, profile=profile)
     assert {topic.perm & 6 for topic in server.bodies[0].topics} <= {4, 0}
     assert all(not topic.perm & 2 for topic in server.bodies[0].topics)
 
 
 async def test_a_changed_permission_is_told_at_once_under_a_new_version(world: World) -> None:
-    (server,) = await world.name_servers(1)
-    await world.broker(namesrv_addr=ONE)
+    server, _ = await registered(world)
     await world.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"brokerPermission=4")
     await world.clock.sleep(0.1)
     first, second = server.bodies
@@ -177,8 +177,7 @@ async def test_a_changed_permission_is_told_at_once_under_a_new_version(world: W
 
 
 async def test_not_forced_a_broker_asks_first_and_registers_only_what_changed(world: World) -> None:
-    (server,) = await world.name_servers(1)
-    broker = await world.broker(namesrv_addr=ONE, force_register=False, profile=Profile.V5_X)
+    server, broker = await registered(world, force_register=False, profile=Profile.V5_X)
     version: list[DataVersion] = [broker.services.topics.data_version]
     server.answer = lambda: RemotingCommand.response(header={"changed": "false"}, body=version[0].encode())
     await world.clock.sleep(41)
@@ -193,15 +192,13 @@ async def test_not_forced_a_broker_asks_first_and_registers_only_what_changed(wo
 
 @pytest.mark.parametrize("profile", PROFILES)
 async def test_a_compressed_registration_is_read_back_whole(world: World, profile: Profile) -> None:
-    (server,) = await world.name_servers(1)
-    broker = await world.broker(namesrv_addr=ONE, compressed_register=True, profile=profile)
+    server, broker = await registered(world, compressed_register=True, profile=profile)
     assert set(server.requests[0][3]) == set(broker.services.topics.topic_config_table)
     assert server.requests[0][2]["compressed"] == "true"
 
 
 async def test_the_name_servers_order_configuration_marks_topics(world: World) -> None:
-    (server,) = await world.name_servers(1)
-    broker = await world.broker(namesrv_addr=ONE)
+    server, broker = await registered(world)
     await world.create_topic("ordered")
     table = KVTable(table={"ordered": "broker-a:4", "elsewhere": "broker-b:4"})
     server.answer = lambda: RemotingCommand.response(body=table.encode())
@@ -227,8 +224,7 @@ async def test_of_several_order_configurations_the_one_that_came_first_counts(wo
 
 
 async def test_the_version_survives_a_restart_and_so_do_the_topics(world: World) -> None:
-    (server,) = await world.name_servers(1)
-    broker = await world.broker(namesrv_addr=ONE)
+    server, broker = await registered(world)
     await world.send(topic="kept")
     await world.stop(broker)
     version = server.bodies[-1].data_version

@@ -1,37 +1,23 @@
 """Request-reply: a reply is handed to the client that asked."""
 
-from typing import Any
-
 import pytest
 
-from nemesrv.remoting.bodies.client import HeartbeatData, ProducerData
 from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.headers.broker import ReplyMessageRequestHeader
 from nemesrv.remoting.message import StoredMessage
 from nemesrv.remoting.message_properties import format_properties, parse_properties
 
-from .world import World, send_header
+from .world import Peer, World, send_header
 
 REPLY_TOPIC = "DefaultCluster_REPLY_TOPIC"
 
 
-class Requester:
-    """A client known by its heartbeat, which answers what is pushed to it with `code`, or not at all."""
-
-    def __init__(self, world: World, code: int | None = ResponseCode.SUCCESS) -> None:
-        self.world, self.code = world, code
-        self.pushed: list[tuple[ReplyMessageRequestHeader, bytes]] = []
-        self.client = world.new_client(self._handle)
-
-    async def start(self) -> None:
-        data = HeartbeatData(client_id="asker", producer_data_set=(ProducerData(group_name="askers"),))
-        await self.world.heartbeat(data, self.client)
-
-    def _handle(self, _: Any, request: RemotingCommand) -> RemotingCommand | None:
-        assert request.code == RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT
-        self.pushed.append((ReplyMessageRequestHeader.from_ext_fields(request.ext_fields), request.body))
-        return None if self.code is None else RemotingCommand.response(self.code)
+async def requester_of(world: World, code: int = ResponseCode.SUCCESS) -> Peer:
+    """A client known by its heartbeat, which answers what is pushed to it with this code."""
+    peer = Peer(world, RemotingCommand.response(code))
+    await peer.heartbeat("asker", producers="askers")
+    return peer
 
 
 async def reply(world: World, code: int = RequestCode.SEND_REPLY_MESSAGE_V2, **properties: str) -> RemotingCommand:
@@ -42,13 +28,14 @@ async def reply(world: World, code: int = RequestCode.SEND_REPLY_MESSAGE_V2, **p
 
 @pytest.mark.parametrize("code", [RequestCode.SEND_REPLY_MESSAGE, RequestCode.SEND_REPLY_MESSAGE_V2])
 async def test_a_reply_is_pushed_to_the_client_that_asked_and_stored(up: World, code: int) -> None:
-    requester = Requester(up)
-    await requester.start()
+    requester = await requester_of(up)
     answer = await reply(up, code, REPLY_TO_CLIENT="asker")
     assert (answer.code, answer.remark) == (ResponseCode.SUCCESS, None)
-    ((header, pushed),) = requester.pushed
+    (pushed,) = requester.asked
+    assert pushed.code == RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT
+    header = ReplyMessageRequestHeader.from_ext_fields(pushed.ext_fields)
     properties = parse_properties(header.properties)
-    assert (pushed, header.topic, properties["CORRELATION_ID"]) == (b"the answer", REPLY_TOPIC, "7")
+    assert (pushed.body, header.topic, properties["CORRELATION_ID"]) == (b"the answer", REPLY_TOPIC, "7")
     assert int(properties["PUSH_REPLY_TIME"]) == header.store_timestamp == up.clock.now_ms()
     assert header.store_host == "127.0.0.1:10911"
     (stored,) = StoredMessage.decode_all((await up.pull(topic=REPLY_TOPIC)).body, strict=True)
@@ -59,8 +46,7 @@ async def test_a_reply_is_pushed_to_the_client_that_asked_and_stored(up: World, 
 
 async def test_a_reply_that_is_not_stored_has_no_message_id(world: World) -> None:
     broker = await world.broker(store_reply_message_enable=False)
-    requester = Requester(world)
-    await requester.start()
+    await requester_of(world)
     answer = await reply(world, REPLY_TO_CLIENT="asker")
     assert answer.ext_fields is not None
     assert (answer.code, answer.ext_fields["msgId"], answer.ext_fields["queueOffset"]) == (0, "0", "0")
@@ -72,10 +58,9 @@ async def test_a_requester_that_is_gone_refuses_or_is_silent_is_the_repliers_fai
     assert nobody.remark == "reply message properties[REPLY_TO_CLIENT] is null"
     gone = await reply(up, REPLY_TO_CLIENT="asker")
     assert gone.remark == "push reply message fail, channel of <asker> not found."
-    requester = Requester(up, code=ResponseCode.SYSTEM_ERROR)
-    await requester.start()
+    requester = await requester_of(up, code=ResponseCode.SYSTEM_ERROR)
     refused = await reply(up, REPLY_TO_CLIENT="asker")
-    requester.code = None
+    requester.answer = None
     before_s = up.clock.monotonic_s()
     silent = await reply(up, REPLY_TO_CLIENT="asker")
     assert up.clock.monotonic_s() - before_s == pytest.approx(10, abs=0.1)

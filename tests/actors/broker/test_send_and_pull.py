@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from nemesrv.remoting.bodies.client import ConsumerData, HeartbeatData, SubscriptionData
 from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.message import StoredMessage
 from nemesrv.remoting.message_batch import BatchItem
@@ -18,7 +17,7 @@ from nemesrv.remoting.node.profile import Profile
 from tests.fuzz.seeds import encode_item
 from tests.virtual import run
 
-from .world import PROFILES, World, bodies, send_header
+from .world import PROFILES, World, beat, bodies, send_header
 
 
 async def test_a_message_sent_is_pulled_with_all_that_its_producer_gave_it(up: World) -> None:
@@ -248,9 +247,7 @@ async def test_a_pull_answers_where_its_offset_stands(up: World) -> None:
 async def test_a_pull_without_subscription_uses_its_groups_heartbeat(up: World) -> None:
     await up.send(b"a", properties="TAGS\x01TagA\x02")
     await up.send(b"b", properties="TAGS\x01TagB\x02")
-    subscription = SubscriptionData.of("orders", "TagB", sub_version=5)
-    consumer = ConsumerData(group_name="g", subscription_data_set=(subscription,))
-    await up.heartbeat(HeartbeatData(client_id="c1", consumer_data_set=(consumer,)))
+    await up.heartbeat(beat("c1", "orders", version=5, expression="TagB"))
     assert bodies(await up.pull(sysFlag=0, subVersion=5)) == [b"b"]
     assert (await up.pull(sysFlag=0, subVersion=6)).code == ResponseCode.SUBSCRIPTION_NOT_LATEST
 
@@ -270,8 +267,7 @@ async def test_the_commit_bit_commits_once_and_not_when_woken(world: World) -> N
 async def test_messages_and_offsets_are_there_after_a_restart(world: World) -> None:
     broker = await world.broker()
     await world.send(b"kept", queue_id=1)
-    fields = {"consumerGroup": "g", "topic": "orders", "queueId": 1, "commitOffset": 1}
-    await world.ask(RequestCode.UPDATE_CONSUMER_OFFSET, fields)
+    await world.commit(1, queue_id=1)
     await world.stop(broker)
     world.events.clear()
     again = await world.broker()

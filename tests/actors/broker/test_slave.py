@@ -32,9 +32,6 @@ class Pair:
     def __init__(self, world: World, name_server: RecordingNameServer, master: Broker, slave: Broker) -> None:
         self.world, self.name_server, self.master, self.slave = world, name_server, master, slave
 
-    def forget_master(self) -> None:
-        self.name_server.answer = RemotingCommand.response
-
     @property
     def logs(self) -> tuple[bytes, bytes]:
         """Both commit logs, whole."""
@@ -43,13 +40,16 @@ class Pair:
         return tuple(b"".join(file.read_bytes() for file in sorted(log.iterdir())) for log in (master, slave))  # type: ignore[return-value]
 
 
-async def pair(world: World, **config: object) -> Pair:
+async def pair(world: World, *, sent: bytes = b"", then_s: float = 0, **config: object) -> Pair:
     (name_server,) = await world.name_servers(1)
     master = await world.broker(namesrv_addr=NAME_SERVER, **config)
     told = {"masterAddr": "127.0.0.1:10911", "haServerAddr": "127.0.0.1:10912"}
     name_server.answer = lambda: RemotingCommand.response(header=told)
     own = {key: value for key, value in config.items() if key != "broker_role"}
     slave = await world.broker(port=SLAVE, namesrv_addr=NAME_SERVER, broker_id=1, broker_role="SLAVE", **own)
+    if sent:
+        await world.send(sent)
+    await world.clock.sleep(then_s)
     return Pair(world, name_server, master, slave)
 
 
@@ -83,9 +83,7 @@ async def test_what_was_there_before_the_slave_is_copied_over_file_ends_too(worl
 
 
 async def test_a_slave_that_was_restarted_goes_on_where_its_log_ends(world: World) -> None:
-    both = await pair(world)
-    await world.send(b"before")
-    await world.clock.sleep(1)
+    both = await pair(world, sent=b"before", then_s=1)
     await world.stop(both.slave)
     await world.send(b"meanwhile")
     both.slave = await world.broker(port=SLAVE, namesrv_addr=NAME_SERVER, broker_id=1, broker_role="SLAVE")
@@ -152,8 +150,7 @@ async def test_topics_groups_and_offsets_follow_the_master_each_10_s(world: Worl
     await world.clock.sleep(4)
     await world.create_topic("late", queues=2)
     await world.pull(topic="late")  # makes the group
-    commit = {"consumerGroup": "g", "topic": "late", "queueId": 0, "commitOffset": 7}
-    await world.ask(RequestCode.UPDATE_CONSUMER_OFFSET, commit)
+    await world.commit(7, topic="late")
     slave = both.slave.services
     assert "late" not in slave.topics
     await world.clock.sleep(10)
@@ -177,9 +174,7 @@ async def test_delayed_messages_wait_at_the_slave_until_it_is_told_that_they_wer
 
 @pytest.mark.parametrize(("profile", "wakes"), [(Profile.V4_9, False), (Profile.V5_X, True)])
 async def test_copies_wake_a_held_pull_in_5x_and_the_check_in_4_9(world: World, profile: Profile, wakes: bool) -> None:
-    await pair(world, profile=profile)
-    await world.send(b"first")
-    await world.clock.sleep(11)
+    await pair(world, sent=b"first", then_s=11, profile=profile)
     held = asyncio.create_task(world.pull(1, wait_ms=15_000, port=SLAVE))
     await world.clock.sleep(0.5)
     await world.send(b"second")
@@ -189,30 +184,24 @@ async def test_copies_wake_a_held_pull_in_5x_and_the_check_in_4_9(world: World, 
 
 
 async def test_without_its_master_a_slave_goes_on_serving_and_takes_commits(world: World) -> None:
-    both = await pair(world)
-    await world.send(b"one")
-    await world.clock.sleep(11)
-    both.forget_master()
+    both = await pair(world, sent=b"one", then_s=11)
+    both.name_server.answer = RemotingCommand.response  # it forgets the master
     await world.stop(both.master)
     await world.clock.sleep(60)
     answer = await world.pull(port=SLAVE, sysFlag=1 | 4, commitOffset=1)
     assert bodies(answer) == [b"one"]
     assert (answer.ext_fields or {})["suggestWhichBrokerId"] == "0"
     assert both.slave.services.offsets.query("g", "orders", 0) == -1, "a slave takes no commit from a pull"
-    commit = {"consumerGroup": "g", "topic": "orders", "queueId": 0, "commitOffset": 1}
-    await world.ask(RequestCode.UPDATE_CONSUMER_OFFSET, commit, port=SLAVE)
+    await world.commit(1, port=SLAVE)
     assert both.slave.services.offsets.query("g", "orders", 0) == 1
 
 
 async def test_a_master_that_came_back_is_followed_again_and_its_offsets_count(world: World) -> None:
-    both = await pair(world)
-    await world.send(b"one")
-    await world.clock.sleep(11)
-    commit = {"consumerGroup": "g", "topic": "orders", "queueId": 0}
+    both = await pair(world, sent=b"one", then_s=11)
     await world.pull()
-    await world.ask(RequestCode.UPDATE_CONSUMER_OFFSET, {**commit, "commitOffset": 0})
+    await world.commit(0)
     await world.stop(both.master)
-    await world.ask(RequestCode.UPDATE_CONSUMER_OFFSET, {**commit, "commitOffset": 1}, port=SLAVE)
+    await world.commit(1, port=SLAVE)
     both.master = await world.broker(namesrv_addr=NAME_SERVER)
     await world.send(b"two")
     await world.clock.sleep(15)
@@ -221,9 +210,7 @@ async def test_a_master_that_came_back_is_followed_again_and_its_offsets_count(w
 
 
 async def test_a_log_that_does_not_follow_on_the_masters_is_left_alone(world: World) -> None:
-    both = await pair(world)
-    await world.send(b"one")
-    await world.clock.sleep(11)
+    both = await pair(world, sent=b"one", then_s=11)
     await world.stop(both.master)
     log = next((both.master.store.directory / "commitlog").iterdir())
     log.unlink()

@@ -7,7 +7,6 @@ import pytest
 
 from nemesrv.actors.broker.server import Broker
 from nemesrv.actors.broker.transactions import COMMIT, GROUP, NOT_ENDED, ROLLBACK
-from nemesrv.remoting.bodies.client import HeartbeatData, ProducerData
 from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.headers.broker import CheckTransactionStateRequestHeader, EndTransactionRequestHeader
@@ -17,7 +16,7 @@ from nemesrv.remoting.message_properties import format_properties
 from nemesrv.remoting.node.profile import Profile
 from nemesrv.remoting.topics import HALF_TOPIC, OP_TOPIC, TRANSACTION_DISCARD_TOPIC
 
-from .world import PROFILES, World, bodies
+from .world import PROFILES, World, beat, bodies
 
 PREPARED = 4
 
@@ -31,8 +30,7 @@ class Producer:
         self.client = world.new_client(self._asked)
 
     async def start(self) -> None:
-        data = HeartbeatData(client_id="one", producer_data_set=(ProducerData(group_name=self.group),))
-        await self.world.heartbeat(data, self.client)
+        await self.world.heartbeat(beat(producers=self.group), self.client)
 
     async def send(self, body: bytes = b"paid", **properties: Any) -> RemotingCommand:
         given = {"TAGS": "TagA", "UNIQ_KEY": "U" * 32, "TRAN_MSG": "true", "PGROUP": self.group, **properties}

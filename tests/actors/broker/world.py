@@ -10,7 +10,7 @@ from typing import Any
 
 from nemesrv.actors.broker.config import BrokerConfig
 from nemesrv.actors.broker.server import Broker
-from nemesrv.remoting.bodies.client import HeartbeatData
+from nemesrv.remoting.bodies.client import ConsumerData, HeartbeatData, ProducerData, SubscriptionData
 from nemesrv.remoting.bodies.register import RegisterBrokerBody
 from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.command import RemotingCommand
@@ -181,9 +181,47 @@ class World:
         assert response.code == ResponseCode.SUCCESS, response
         return response
 
+    async def commit(self, offset: int, *, topic: str = "orders", queue_id: int = 0, port: int = 10911) -> None:
+        """The group's offset."""
+        fields = {"consumerGroup": "g", "topic": topic, "queueId": queue_id, "commitOffset": offset}
+        response = await self.ask(RequestCode.UPDATE_CONSUMER_OFFSET, fields, port=port)
+        assert response.code == ResponseCode.SUCCESS, response
+
     async def heartbeat(self, heartbeat: HeartbeatData, client: RemotingClient | None = None) -> None:
         response = await self.ask(RequestCode.HEART_BEAT, body=heartbeat.encode(), client=client)
         assert response.code == ResponseCode.SUCCESS, response
+
+
+def beat(
+    client_id: str = "one", *topics: str, group: str = "g", version: int = 1, producers: str = "", expression: str = "*"
+) -> HeartbeatData:
+    """A heartbeat of a consumer of these topics, if there are some, and of a producer of that group, if it has one."""
+    subscriptions = tuple(SubscriptionData.of(topic, expression, sub_version=version) for topic in topics)
+    consumers = (ConsumerData(group_name=group, subscription_data_set=subscriptions),) if topics else ()
+    of_producers = (ProducerData(group_name=producers),) if producers else ()
+    return HeartbeatData(client_id=client_id, producer_data_set=of_producers, consumer_data_set=consumers)
+
+
+class Peer:
+    """A client on its own channel. It answers what it is asked with `answer` (None: not at all), and keeps the groups
+    of whose new members it is told."""
+
+    def __init__(self, world: World, answer: RemotingCommand | None = None) -> None:
+        self.world, self.answer = world, answer
+        self.asked: list[RemotingCommand] = []
+        self.notified: list[str] = []
+        self.client = world.new_client(self._handle)
+
+    async def heartbeat(self, client_id: str = "one", *topics: str, **more: Any) -> None:
+        await self.world.heartbeat(beat(client_id, *topics, **more), self.client)
+
+    def _handle(self, _: Connection, request: RemotingCommand) -> RemotingCommand | None:
+        if request.code == RequestCode.NOTIFY_CONSUMER_IDS_CHANGED:
+            assert request.is_oneway
+            self.notified.append((request.ext_fields or {})["consumerGroup"])
+            return None
+        self.asked.append(request)
+        return self.answer
 
 
 def bodies(answer: RemotingCommand) -> list[bytes]:

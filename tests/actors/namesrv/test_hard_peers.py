@@ -154,7 +154,8 @@ def test_a_peer_that_does_not_read_is_closed_with_one_line_and_bounded_memory(se
     before = server.memory
     with server.connect() as peer:
         peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
-        question, most, deadline = frame(RequestCode.GET_KV_CONFIG, namespace="ns", key="large"), before, _in(10)
+        question, most = frame(RequestCode.GET_KV_CONFIG, namespace="ns", key="large"), before
+        deadline = time.monotonic() + 10
         try:
             while time.monotonic() < deadline:
                 peer.sendall(question)
@@ -164,10 +165,6 @@ def test_a_peer_that_does_not_read_is_closed_with_one_line_and_bounded_memory(se
         eventually(lambda: _same(len(server.lines(name(peer), "too slow")), 1))
     assert most - before < 2 * MAX_UNSENT
     assert server.serves()
-
-
-def _in(seconds: float) -> float:
-    return time.monotonic() + seconds
 
 
 def _same(one: object, other: object) -> None:

@@ -58,13 +58,7 @@ async def test_a_refusal_is_a_code_1_with_its_reason() -> None:
         assert response.code == 1
         assert response.remark == "a name or address of the registration is longer than 1024 characters"
         for name in ("brokerName", "brokerAddr"):
-            fields = {
-                "brokerName": "a",
-                "brokerAddr": "a:1",
-                "clusterName": "c",
-                "haServerAddr": "",
-                "brokerId": "0",
-            }
+            fields = {"brokerName": "a", "brokerAddr": "a:1", "clusterName": "c", "haServerAddr": "", "brokerId": "0"}
             empty = await world.call(103, fields | {name: ""})
             assert (empty.code, empty.remark) == (1, f"header field {name} is missing")
 

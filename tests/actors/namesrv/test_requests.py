@@ -27,25 +27,14 @@ async def test_a_route_comes_in_the_requests_header_type(world: World, profile: 
             "brokerDatas": [group if profile is V4 else group | {"enableActingMaster": False}],
             "filterServerTable": {},
             "queueDatas": [
-                {
-                    "brokerName": "broker-a",
-                    "perm": 6,
-                    "readQueueNums": 4,
-                    "topicSysFlag": 0,
-                    "writeQueueNums": 4,
-                }
+                {"brokerName": "broker-a", "perm": 6, "readQueueNums": 4, "topicSysFlag": 0, "writeQueueNums": 4}
             ],
         }
 
 
 async def test_the_dialect_follows_the_clients_version_or_its_wish(world: World, profile: Profile) -> None:
     await world.call.register()
-    for version_, wish, quoted in (
-        (401, "", True),
-        (400, "", False),
-        (317, "true", True),
-        (317, "false", False),
-    ):
+    for version_, wish, quoted in ((401, "", True), (400, "", False), (317, "true", True), (317, "false", False)):
         fields = {"topic": "T", "acceptStandardJsonOnly": wish} if wish else {"topic": "T"}
         for _ in range(2):
             response = await world.call(RequestCode.GET_ROUTEINFO_BY_TOPIC, fields, version=version_)
@@ -144,11 +133,7 @@ async def test_5_x_has_three_codes_that_4_9_has_not() -> None:
         asked = {"clusterName": "c", "brokerName": "broker-a"}
         group = await world.call(RequestCode.GET_BROKER_MEMBER_GROUP, asked)
         assert body(group) == {
-            "brokerMemberGroup": {
-                "brokerAddrs": {"0": "10.0.0.1:10911"},
-                "brokerName": "broker-a",
-                "cluster": "c",
-            }
+            "brokerMemberGroup": {"brokerAddrs": {"0": "10.0.0.1:10911"}, "brokerName": "broker-a", "cluster": "c"}
         }
         nobody = await world.call(RequestCode.GET_BROKER_MEMBER_GROUP, {"clusterName": "c", "brokerName": "nobody"})
         assert body(nobody)["brokerMemberGroup"]["brokerAddrs"] == {}
@@ -207,11 +192,7 @@ async def test_settings_are_read_and_changed_over_the_wire(profile: Profile, tmp
         assert "orderMessageEnable=true\n" in text
         assert "unknown" not in text
         assert "orderMessageEnable=true\n" in (tmp_path / "namesrv.properties").read_text()
-        for black in (
-            b"kvConfigPath=/etc/passwd",
-            b"rocketmqHome=/",
-            b"orderMessageEnable=false\nconfigBlackList=",
-        ):
+        for black in (b"kvConfigPath=/etc/passwd", b"rocketmqHome=/", b"orderMessageEnable=false\nconfigBlackList="):
             refused = await world.call(RequestCode.UPDATE_NAMESRV_CONFIG, None, black)
             assert (refused.code, refused.remark) == (16, "Can not update config in black list.")
         wrong = await world.call(RequestCode.UPDATE_NAMESRV_CONFIG, None, b"orderMessageEnable=maybe")

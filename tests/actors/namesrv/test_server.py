@@ -88,12 +88,7 @@ async def test_the_history_has_each_change_of_a_route_once(world: World, profile
         "code": 0,
     }
     assert world.events("broker_dropped") == [
-        {
-            "broker_name": "broker-a",
-            "broker_id": 0,
-            "address": "10.0.0.1:10911",
-            "value": {"reason": "closed"},
-        }
+        {"broker_name": "broker-a", "broker_id": 0, "address": "10.0.0.1:10911", "value": {"reason": "closed"}}
     ]
     json.dumps(world.history)
 

@@ -111,7 +111,7 @@ class InOneProcess:
             writer = actor._recorder
             if isinstance(writer, HistoryWriter) and (node is None or name == node):
                 writer.flush()
-                found += [row for row in _read(writer.path) if row["event"] == event]
+                found += [row for row in read_raw(writer.path) if row is not None and row["event"] == event]
         return found
 
     async def until(self, what: str, done: Callable[[], bool]) -> None:
@@ -122,10 +122,6 @@ class InOneProcess:
                     await asyncio.sleep(0.1)
         except TimeoutError as exc:
             raise TimeoutError(f"{what} did not come to be within {LIMIT_S:g} s") from exc
-
-
-def _read(path: Path) -> list[dict[str, Any]]:
-    return [row for row in read_raw(path) if row is not None]
 
 
 def recorded(

@@ -154,11 +154,7 @@ async def test_what_the_java_process_says_of_itself_is_what_everybody_is_told(st
     server = await stand.server()
     client.say(request(103, 7, brokerAddr="127.0.0.1:17527", haServerAddr="127.0.0.1:17528", brokerName="broker-a"))
     heard = await server.command()
-    assert heard.ext_fields == {
-        "brokerAddr": str(BROKER),
-        "haServerAddr": "127.0.0.1:17528",
-        "brokerName": "broker-a",
-    }
+    assert heard.ext_fields == {"brokerAddr": str(BROKER), "haServerAddr": "127.0.0.1:17528", "brokerName": "broker-a"}
     client.say(request(105, 8, topic="t"))
     assert (await server.command()).ext_fields == {"topic": "t"}
     assert [one.fields.get("brokerAddr") for one in stand.seen if isinstance(one, Asked)] == [str(BROKER), None]

@@ -125,17 +125,13 @@ def test_the_run_says_how_a_program_ended_by_itself(tmp_path: Path) -> None:
     assert jvm.last_words(tmp_path) == "; broker-a's Java process ended with exit status 1; its last line: x"
 
 
-def _seen() -> DialWatch:
-    return DialWatch(lambda _one: None, RealClock.starting_now(), lambda _address: None)
-
-
 def test_one_whose_dials_are_seen_is_told_of_with_who_sees_them_and_ends_as_it_is_told(
     command: JavaCommand, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("SCRIPT", "echo up; exec sleep 600")
 
     async def run() -> tuple[int, int]:
-        dials = _seen()
+        dials = DialWatch(lambda _one: None, RealClock.starting_now(), lambda _address: None)
         program = JavaProgram("producer-0", command, tmp_path / "out", dials=dials)
         program.start()
         await program.wait_for("up", _LIMIT_S)

@@ -41,8 +41,7 @@ def test_a_node_that_is_ours_stays_ours() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "ends"),
-    [(-signal.SIGKILL, -signal.SIGKILL), (-signal.SIGTERM, -signal.SIGTERM), (3, 3), (0, 1)],
+    ("code", "ends"), [(-signal.SIGKILL, -signal.SIGKILL), (-signal.SIGTERM, -signal.SIGTERM), (3, 3), (0, 1)]
 )
 def test_a_node_ends_as_its_java_process_did(code: int, ends: int) -> None:
     script = f"from nemesrv.chaos.apache.jvm import end_as; end_as({code})"

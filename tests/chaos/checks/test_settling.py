@@ -15,8 +15,7 @@ CONVERGE = CHECKS["routes_converge"]
 def ended(seconds: float) -> HistoryBuilder:
     """A broker is cut from a NameServer from 20 to 60 s; R + C are 33 s."""
     builder = cluster(name_servers=2, brokers=("broker-a",))
-    builder.at(20).fault("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "broker-a", "ns-0", until_s=60)
-    return builder.end(seconds)
+    return builder.at(20).black_hole("broker-a", "ns-0", until_s=60).end(seconds)
 
 
 def test_a_check_needs_its_time_after_the_last_fault() -> None:
@@ -56,10 +55,7 @@ def test_what_was_judged_after_the_last_fault_all_the_same_is_not_called_undecid
 @pytest.mark.parametrize(("settle_s", "short"), [(20, ["routes_converge", "availability"]), (200, [])])
 def test_explain_says_it_before_anything_runs(settle_s: float, short: list[str]) -> None:
     document = {
-        "timeline": [
-            {"at_s": 20, "do": "black_hole", "links": ["broker-a <-> ns-0"]},
-            {"at_s": 60, "do": "heal"},
-        ],
+        "timeline": [{"at_s": 20, "do": "black_hole", "links": ["broker-a <-> ns-0"]}, {"at_s": 60, "do": "heal"}],
         "settle_s": settle_s,
         "checks": ["routes_converge", "availability", "no_acknowledged_loss"],
     }

@@ -60,12 +60,10 @@ def test_a_name_server_that_began_without_the_master_need_not_name_the_slave():
 def test_a_drop_of_a_living_slave_is_a_false_eviction():
     of = cluster(brokers=BROKERS)
     for at_s in range(5, 500, 30):
-        of.at(at_s).event("ns-0", "registration", broker_name="broker-a", broker_id=1, code=0)
+        of.at(at_s).registration("ns-0", "broker-a/1")
     clean = verdict("no_false_eviction", of)
     assert clean.verdict is Validity.VALID
-    of = cluster(brokers=BROKERS)
-    of.at(5).event("ns-0", "registration", broker_name="broker-a", broker_id=1, code=0)
-    of.at(100).event("ns-0", "broker_dropped", broker_name="broker-a", broker_id=1, value={"reason": "closed"})
+    of = cluster(brokers=BROKERS).at(5).registration("ns-0", "broker-a/1").at(100).drops("ns-0", "broker-a/1")
     found = verdict("no_false_eviction", of)
     assert found.verdict is Validity.INVALID
     assert found.examples[0].what == "broker-a/1"

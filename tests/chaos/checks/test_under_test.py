@@ -68,8 +68,7 @@ def test_clients_under_test_are_judged_by_their_own_profile_beside_ours() -> Non
 
 
 @pytest.mark.parametrize(
-    ("go", "kinds", "rule"),
-    [("java-4.9", {}, "every request"), ("go", {"defect": "starts one further"}, "start")],
+    ("go", "kinds", "rule"), [("java-4.9", {}, "every request"), ("go", {"defect": "starts one further"}, "start")]
 )
 def test_one_unlike_its_profile_is_invalid_though_ours_are_right(go: str, kinds: dict[str, Any], rule: str) -> None:
     verdict = told(go, **kinds)
@@ -128,8 +127,7 @@ def test_windows_of_a_client_under_test_are_made_of_its_profile_s_timers_and_its
     builder = cluster(name_servers=3, clients=["producer-0"])
     for name in ("go", "go-2"):
         under_test(builder, name, "go")
-    builder.at(100).fault("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "go", "ns-1")
-    _, world = builder.end(900).facts()
+    _, world = builder.at(100).black_hole("go", "ns-1").end(900).facts()
     assert (world.timers_of("go").A_ms, world.timers_of("go").C_ms) == (6_000, 6_000)
     assert world.timers_of("producer-0").A_ms == 3_000
     assert [fault.fault_id for fault in world.link_faults("go-2", "ns-1")] == ["f1"]

@@ -164,9 +164,7 @@ def test_what_ends_a_fault_or_is_several_is_no_fault() -> None:
         *clock_changes.CLOCK_ACTIONS,
         *DISK_ACTIONS,
         *HOST_ACTIONS,
-    } == {
-        *("heal", "resume", "restart", "rolling_restart", "restart_storm", "name_server_list"),
-    }
+    } == {*("heal", "resume", "restart", "rolling_restart", "restart_storm", "name_server_list")}
 
 
 def test_the_classes_of_faults_import_nothing_that_injects() -> None:

@@ -15,14 +15,7 @@ import pytest
 
 from nemesrv.actors.processes import Process
 from nemesrv.chaos.errors import HarnessError, ToxiproxyError
-from nemesrv.chaos.faults.link_faults import (
-    Bandwidth,
-    BlackHole,
-    Cut,
-    Latency,
-    Reset,
-    Stream,
-)
+from nemesrv.chaos.faults.link_faults import Bandwidth, BlackHole, Cut, Latency, Reset, Stream
 from nemesrv.chaos.faults.ports import PortHolder
 from nemesrv.chaos.faults.toxiproxy import Toxiproxy, ToxiproxyServer
 from nemesrv.chaos.faults.toxiproxy_binary import find_server

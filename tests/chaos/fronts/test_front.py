@@ -94,11 +94,8 @@ def _met_by_a_dial(address: tuple[str, int], within_s: float = 0.4) -> str:
         except ConnectionResetError:
             return "reset"
         except TimeoutError:
-            return "accepted" if _is_connected(dialler) else "no answer to the SYN"
-
-
-def _is_connected(dialler: socket.socket) -> bool:
-    return dialler.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == 1
+            is_connected = dialler.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == 1
+            return "accepted" if is_connected else "no answer to the SYN"
 
 
 @pytest.mark.parametrize("loop", LOOPS)

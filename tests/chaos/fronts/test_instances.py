@@ -56,6 +56,15 @@ class Story:
         self.instances.see(Closed(at_ms=1000 * at_s, front=front, connection=connection, by=By.CLIENT))
         return self
 
+    def dials(self, front: str | None, at_s: float, thread: int | None = None, process: int = 70) -> Story:
+        about = {"at_ms": 1000 * at_s, "address": PEER, "front": front, "process": process}
+        self.instances.see(Dialled(**about, thread=thread))
+        return self
+
+    def refuses(self, front: str, at_s: float) -> Story:
+        self.instances.see(Behaved(at_ms=1000 * at_s, front=front, behaviour=REFUSES))
+        return self
+
     def look(self, at_s: float, *, lives: bool = True) -> Story:
         self.instances.look(1000 * at_s, lambda _process: lives)
         return self
@@ -164,10 +173,8 @@ def test_two_of_the_same_topics_that_lose_their_name_server_cannot_be_told_apart
 
 def test_a_dial_in_vain_is_of_the_client_that_has_no_connection() -> None:
     story = Story(clients=2).opened(1, "ns-0", 70).asked(1, "ns-0", 0.1).opened(2, "ns-1", 70, 1)
-    story.asked(2, "ns-1", 1.1, "trace").asked(1, "ns-0", 1.5).closed(2, "ns-1", 2)
-    story.instances.see(Behaved(at_ms=2_000, front="ns-0", behaviour=REFUSES))
-    story.closed(1, "ns-0", 2.1).opened(3, "ns-1", 70, 2.2).asked(3, "ns-1", 2.3)
-    story.instances.see(Dialled(at_ms=3_000, address=PEER, front="ns-0", process=70))
+    story.asked(2, "ns-1", 1.1, "trace").asked(1, "ns-0", 1.5).closed(2, "ns-1", 2).refuses("ns-0", 2)
+    story.closed(1, "ns-0", 2.1).opened(3, "ns-1", 70, 2.2).asked(3, "ns-1", 2.3).dials("ns-0", 3)
     assert [number for number, one in story.of if isinstance(one, Dialled)] == [1]
 
 
@@ -176,14 +183,11 @@ def test_each_java_client_dials_from_a_thread_of_its_own(language: str, of: list
     story = Story(clients=2)
     dials = (("ns-0", 701, 1, ""), ("broker-a", 701, 2, "one"), ("ns-1", 702, 3, ""), ("broker-a", 702, 4, "other"))
     for at_s, (front, thread, connection, name) in enumerate(dials):
-        story.instances.see(Dialled(at_ms=1000 * at_s, address=PEER, front=front, process=70, thread=thread))
-        story.opened(connection, front, 70, at_s)
+        story.dials(front, at_s, thread).opened(connection, front, 70, at_s)
         heart_beat = {"code": 34, "fields": {}, "body": b'{"clientID":"%s"}' % name.encode()} if name else {}
         story.asked(connection, front, at_s + 0.1, language=language, **heart_beat)
         story.asked(1, "ns-0", at_s + 0.2, language=language)
-    story.closed(1, "ns-0", 5).closed(3, "ns-1", 5)
-    story.instances.see(Behaved(at_ms=5_000, front="ns-0", behaviour=REFUSES))
-    story.instances.see(Dialled(at_ms=6_000, address=PEER, front="ns-0", process=70, thread=702))
+    story.closed(1, "ns-0", 5).closed(3, "ns-1", 5).refuses("ns-0", 5).dials("ns-0", 6, 702)
     assert [number for number, one in story.of if isinstance(one, Dialled)] == of
     assert any(story.unclear()) == (language == "GO")
 
@@ -191,8 +195,7 @@ def test_each_java_client_dials_from_a_thread_of_its_own(language: str, of: list
 def test_a_java_client_that_connects_everywhere_before_it_asks_is_one() -> None:
     story = Story(clients=4)
     for thread, connection, front in ((701, 1, "ns-0"), (702, 2, "ns-0"), (703, 3, "ns-0"), (703, 4, "ns-1")):
-        story.instances.see(Dialled(at_ms=thread, address=PEER, front=front, process=70, thread=thread))
-        story.opened(connection, front, 70, thread / 1000)
+        story.dials(front, thread / 1000, thread).opened(connection, front, 70, thread / 1000)
         if thread < 703:
             story.asked(connection, front, thread / 1000, language="JAVA")
     story.asked(4, "ns-1", 0.8, language="JAVA")
@@ -200,24 +203,17 @@ def test_a_java_client_that_connects_everywhere_before_it_asks_is_one() -> None:
 
 
 def test_one_of_three_whose_threads_are_not_all_known_is_not_a_fourth() -> None:
-    story = Story(clients=3)
-    for thread in (701, 702):
-        story.instances.see(Dialled(at_ms=thread, address=PEER, front="ns-0", process=70, thread=thread))
-    story.opened(1, "ns-0", 70, 1).opened(2, "ns-0", 70, 1)
-    story.instances.see(Dialled(at_ms=1_100, address=PEER, front="ns-0", process=70, thread=703))
-    story.opened(3, "ns-0", 70, 1.2)
+    story = Story(clients=3).dials("ns-0", 0.701, 701).dials("ns-0", 0.702, 702)
+    story.opened(1, "ns-0", 70, 1).opened(2, "ns-0", 70, 1).dials("ns-0", 1.1, 703).opened(3, "ns-0", 70, 1.2)
     for at_s, (connection, topic) in enumerate(((1, "orders"), (2, "trace"), (3, "bills"), (1, "orders")), start=2):
         story.asked(connection, "ns-0", at_s, topic, language="JAVA")
-    story.instances.see(Dialled(at_ms=7_000, address=PEER, front="ns-1", process=70, thread=702))
-    story.opened(4, "ns-1", 70, 7).asked(4, "ns-1", 7.1, "trace", language="JAVA").asked(1, "ns-0", 8)
-    story.look(50)
+    story.dials("ns-1", 7, 702).opened(4, "ns-1", 70, 7).asked(4, "ns-1", 7.1, "trace", language="JAVA")
+    story.asked(1, "ns-0", 8).look(50)
     assert story.whose == {1: 0, 2: 1, 3: 2, 4: 1}
 
 
 def test_of_two_java_clients_that_dial_one_front_at_once_no_thread_is_known() -> None:
-    story = Story(clients=2)
-    for thread in (701, 702):
-        story.instances.see(Dialled(at_ms=thread, address=PEER, front="ns-0", process=70, thread=thread))
+    story = Story(clients=2).dials("ns-0", 0.701, 701).dials("ns-0", 0.702, 702)
     for connection in (1, 2):
         story.opened(connection, "ns-0", 70, connection)
     for connection in (1, 2, 1):
@@ -237,8 +233,7 @@ def test_the_port_of_its_end_says_which_thread_made_a_connection() -> None:
         story.instances.see(Opened(at_ms=800, front="ns-0", connection=connection, peer=peer, process=70))
         story.asked(connection, "ns-0", 1, language="JAVA").asked(connection, "ns-0", 2, language="JAVA")
     story.closed(1, "ns-0", 3).closed(2, "ns-0", 3)
-    story.instances.see(Dialled(at_ms=4_000, address=PEER, front="ns-1", process=70, thread=701))
-    story.opened(3, "ns-1", 70, 4).asked(3, "ns-1", 5, language="JAVA")
+    story.dials("ns-1", 4, 701).opened(3, "ns-1", 70, 4).asked(3, "ns-1", 5, language="JAVA")
     assert story.whose[3] == story.whose[2]
     assert story.unclear() == [False, False]
 
@@ -253,16 +248,11 @@ def test_two_that_have_done_the_same_and_asked_for_nothing_of_their_own_need_not
 
 
 def test_whose_a_dial_in_vain_was_is_known_once_its_thread_has_connected() -> None:
-    story = Story(clients=2)
-    for thread in (701, 702):
-        story.instances.see(Dialled(at_ms=thread, address=PEER, front="ns-0", process=70, thread=thread))
+    story = Story(clients=2).dials("ns-0", 0.701, 701).dials("ns-0", 0.702, 702)
     story.opened(1, "ns-0", 70, 1).opened(2, "ns-0", 70, 1)
     for at_s, (connection, topic) in enumerate(((1, "orders"), (2, "trace"), (1, "orders")), start=2):
         story.asked(connection, "ns-0", at_s, topic, language="JAVA")
-    story.instances.see(Behaved(at_ms=6_000, front="ns-0", behaviour=REFUSES))
-    story.closed(1, "ns-0", 6).closed(2, "ns-0", 6)
-    story.instances.see(Dialled(at_ms=7_000, address=PEER, front="ns-0", process=70, thread=701))
-    story.instances.see(Dialled(at_ms=7_100, address=PEER, front="ns-1", process=70, thread=701))
+    story.refuses("ns-0", 6).closed(1, "ns-0", 6).closed(2, "ns-0", 6).dials("ns-0", 7, 701).dials("ns-1", 7.1, 701)
     story.opened(3, "ns-1", 70, 7.2).asked(3, "ns-1", 7.3, "trace", language="JAVA")
     assert story.whose == {1: 0, 2: 1, 3: 1}
     assert (1, 7_000) in [(number, one.at_ms) for number, one in story.of if isinstance(one, Dialled)]
@@ -286,8 +276,7 @@ def test_one_whose_process_cannot_be_seen_ends_with_its_last_connection() -> Non
 
 @pytest.mark.parametrize("front", ["ns-1", None])
 def test_a_front_s_behaviour_is_everybody_s_and_a_dial_elsewhere_is_nobody_s(front: str | None) -> None:
-    story = Story().opened(1, "ns-0", 70).opened(2, "ns-0", 71)
-    story.instances.see(Behaved(at_ms=5, front="ns-1", behaviour=REFUSES))
+    story = Story().opened(1, "ns-0", 70).opened(2, "ns-0", 71).refuses("ns-1", 0.005)
     assert [number for number, one in story.of if isinstance(one, Behaved)] == [0, 1]
-    story.instances.see(Dialled(at_ms=6, address=PEER, front=front, process=71))
+    story.dials(front, 0.006, process=71)
     assert [number for number, one in story.of if isinstance(one, Dialled)] == ([1] if front else [])

@@ -27,11 +27,6 @@ def late(lag: ProcessLag, *at_s: float) -> list[float]:
     return [max((late_s for _, late_s, _ in lag.look(each)), default=0.0) for each in at_s]
 
 
-def state(folder: Path, letter: str) -> None:
-    (folder / "7").mkdir(exist_ok=True)
-    (folder / "7" / "stat").write_text(f"7 (a (b) c) {letter} 1 7 7")
-
-
 def test_it_is_the_longest_wait_since_the_last_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process_lag, "PROC", tmp_path)
     threads(tmp_path, t1=5_000_000, t2=900_000_000)
@@ -49,9 +44,10 @@ def test_it_is_the_longest_wait_since_the_last_count(tmp_path: Path, monkeypatch
 
 def test_a_stop_is_as_long_as_nobody_saw_the_process_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process_lag, "PROC", tmp_path)
+    (tmp_path / "7").mkdir()
     lag, found = ProcessLag(7, 0.0), []
     for at_s, letter in enumerate("SRTTtSSTS"):
-        state(tmp_path, letter)
+        (tmp_path / "7" / "stat").write_text(f"7 (a (b) c) {letter} 1 7 7")
         found += late(lag, float(at_s))
     assert found == [0.0, 0.0, 0.0, 0.0, 0.0, 4.0, 0.0, 0.0, 2.0]
 

@@ -109,12 +109,7 @@ def test_a_cluster_records_what_was_done_to_it_and_ends_with_verdicts(tmp_path: 
     assert [row["event"] for row in rows].count("run_begin") == 1
     assert any(row["node"] == "toxiproxy" and row["event"] == "timer_lag" for row in rows)
     assert [action.do for action in run.scenario().timeline] == ["black_hole", "restart", "heal"]
-    assert sorted(path.name for path in run.logs.iterdir()) == [
-        "broker-a.log",
-        "ns-0.log",
-        "ns-1.log",
-        "toxiproxy.log",
-    ]
+    assert sorted(path.name for path in run.logs.iterdir()) == ["broker-a.log", "ns-0.log", "ns-1.log", "toxiproxy.log"]
     assert run.report_file.stat().st_size > 10_000
     assert run.junit_file.exists()
     assert sorted(path.name for path in parquet_path(tmp_path / "run").parent.iterdir()) == ["part-00000.parquet"]

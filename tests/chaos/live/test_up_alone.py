@@ -86,7 +86,4 @@ def test_a_node_that_somebody_kills_is_said_at_once_and_recorded_once_and_up_goe
     rows = read_rows(tmp_path / "run")
     faults = [row for row in rows if row["event"] in ("fault", "gone")]
     shown = [(row["event"], row["source"], row["fault"], row["phase"], row["fault_id"]) for row in faults]
-    assert shown == [
-        ("fault", "ns-1", "kill", "start", "unplanned-1"),
-        ("gone", "ns-1", None, None, "unplanned-1"),
-    ]
+    assert shown == [("fault", "ns-1", "kill", "start", "unplanned-1"), ("gone", "ns-1", None, None, "unplanned-1")]

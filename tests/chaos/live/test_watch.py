@@ -95,8 +95,8 @@ def test_what_has_changed_since_the_last_judging_is_said_and_nothing_twice(raw: 
     kept = Kept(raw, (CHECK,))
     story = cluster()
     for at_s in (1, 31, 61, 91):
-        story.at(at_s).event("ns-0", "registration", broker_name="broker-a", broker_id=0, code=0)
-    story.at(100).event("ns-0", "broker_dropped", value={"reason": "closed"}, broker_name="broker-a", broker_id=0)
+        story.at(at_s).registration("ns-0", "broker-a")
+    story.at(100).drops("ns-0", "broker-a")
 
     def judged_at(now_s: float) -> None:
         story.at(now_s - 20).lag(1.0, until_s=now_s)

@@ -261,16 +261,12 @@ def test_a_stamp_of_any_format_and_what_a_page_does_to_lines_are_read(written: C
     assert reader.counts.understood == 12
 
 
-def _cut(line: str, width: int) -> list[str]:
-    return [line[at : at + width] for at in range(0, len(line), width)]
-
-
 def _coded(text: str, code: str) -> str:
     return re.sub(r"[^\w\n]", lambda found: code.format(ord(found[0])), text)
 
 
 DAMAGES: dict[str, Callable[[list[str]], bytes]] = {
-    "wrapped": lambda lines: "\n".join(piece for line in lines for piece in _cut(line, 80)).encode(),
+    "wrapped": lambda lines: "\n".join(line[at : at + 80] for line in lines for at in range(0, len(line), 80)).encode(),
     "wrapped-at-words": lambda lines: "\n".join(
         textwrap.fill(line, 80, break_on_hyphens=False) for line in lines
     ).encode(),

@@ -20,8 +20,8 @@ def story(**run: Any) -> HistoryBuilder:
 
 def act(builder: HistoryBuilder, at_s: float, f: str, how: str = "ok", took_s: float = 0.01, **more: Any) -> None:
     value = {"topics": {"orders": 4}, "perm": 6, **more.pop("value", {})}
-    about = {"target": "ns-0", "fault_id": f"{f}-1", "broker_id": 0, "code": 0, **more}
-    builder.at(at_s + took_s).event("admin", "admin", f=f, type=how, duration_ms=took_s * 1000, value=value, **about)
+    about = {"broker_id": 0, "type": how, "duration_ms": took_s * 1000, **more}
+    builder.at(at_s + took_s).act(f, about.pop("target", "ns-0"), value=value, **about)
 
 
 def must_hold(builder: HistoryBuilder, name_server: str, broker: str) -> list[tuple[float, float]]:
@@ -163,8 +163,7 @@ def test_a_queue_does_not_tell_its_broker_where_a_broker_has_anothers_address(ad
 
 
 @pytest.mark.parametrize(
-    ("deleted", "is_unclear"),
-    [((), False), (("payments",), False), (("orders", "payments"), True)],
+    ("deleted", "is_unclear"), [((), False), (("payments",), False), (("orders", "payments"), True)]
 )
 def test_the_messages_of_a_topic_that_somebody_deleted_are_left_out_and_those_of_others_are_judged(
     deleted: tuple[str, ...], is_unclear: bool

@@ -59,8 +59,7 @@ def test_round_robin_is_past_a_silent_name_server_after_one_try(profile: str, fr
     value = {"kind": "producer", "implementation": "go", "client_profile": profile, "dialler": "go"}
     builder.event("harness", "node", source="go", value=value)
     builder.event("go", "started")
-    fault = ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "go", "ns-0")
-    builder.at(100).fault(*fault, until_s=300)
+    builder.at(100).black_hole("go", "ns-0", until_s=300)
     assert lost(builder.end(400)) == {("go", "ns-0"): (from_s, 300)}
 
 

@@ -31,10 +31,7 @@ def test_the_profile_is_that_of_the_workload_where_it_names_one() -> None:
 
 
 def test_clients_of_another_make_are_told_apart() -> None:
-    told = cluster(clients=("producer-0", "producer-1"))
-    for row in told.rows:
-        if row["event"] == "node" and row["source"] == "producer-1":
-            row["value"] = {"kind": "producer", "implementation": "apache-4.9.8"}
+    told = cluster(clients=("producer-0", "producer-1")).made_by("apache-4.9.8", "producer-1")
     found = clients_of(World.of_rows(told.end(10).rows), ("producer",))
     assert (
         clients_sentence(found)

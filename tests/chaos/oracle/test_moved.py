@@ -34,10 +34,7 @@ def test_a_node_has_each_address_from_when_its_process_comes() -> None:
 
 
 def test_where_a_name_server_cannot_hear_of_the_new_one_clients_may_be_told_of_the_old_one_by_it() -> None:
-    world = world_of(
-        {"at_s": 10, "do": "black_hole", "links": ["broker-a <-> ns-0"]},
-        {"at_s": 200, "do": "heal"},
-    )
+    world = world_of({"at_s": 10, "do": "black_hole", "links": ["broker-a <-> ns-0"]}, {"at_s": 200, "do": "heal"})
     (told,) = (f for f in world.link_faults("producer-0", "broker-a") if f.by_hand)
     assert told.start_ms == CAME_MS
     assert 10_000 + 130_000 - 3_000 <= told.end_ms < 200_000  # E + S after its last word

@@ -52,8 +52,8 @@ def test_offsets_may_vary_from_the_first_fault_on_where_there_is_a_slave():
 def test_a_slave_need_not_have_what_a_topic_got_just_before_the_loss(changed_s: int | None, is_asked: bool) -> None:
     of, master, slave = story(), address_of("broker-a"), address_of("broker-a/1")
     if changed_s is not None:
-        act = {"topic": "orders", "value": {"read_queues": 8, "write_queues": 8, "perm": 6}, "duration_ms": 5.0}
-        of.at(changed_s).event("admin", "admin", f="update_topic", type="ok", target="broker-a", code=0, **act)
+        value = {"read_queues": 8, "write_queues": 8, "perm": 6}
+        of.at(changed_s).act("update_topic", "broker-a", topic="orders", value=value)
     for at_s, ids in ((10, {"0": master, "1": slave}), (110, {"1": slave})):
         of.at(at_s).event(
             "consumer-0", "route_changed", topic="orders", value={"brokers": {"broker-a": ids}, "queues": {}}

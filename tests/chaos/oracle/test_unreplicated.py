@@ -71,10 +71,7 @@ def test_it_is_alone_for_certain_while_no_slave_of_its_runs() -> None:
 
 @pytest.mark.parametrize(
     "unheard",
-    [
-        ("pause-1", "pause", "sigstop", "broker-a/1"),
-        ("hole-1", "black_hole", "toxiproxy", "broker-a/1", "broker-a"),
-    ],
+    [("pause-1", "pause", "sigstop", "broker-a/1"), ("hole-1", "black_hole", "toxiproxy", "broker-a/1", "broker-a")],
 )
 def test_it_is_alone_for_certain_while_it_hears_nothing_of_its_slave(unheard: tuple[str, ...]) -> None:
     builder = cluster(brokers=BROKERS, settings=SYNC).at(100).fault(*unheard, until_s=200)

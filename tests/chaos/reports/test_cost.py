@@ -20,9 +20,7 @@ def cost(builder: HistoryBuilder, folder: Path) -> Cost | None:
 
 def test_a_client_that_loses_a_broker_while_its_name_server_lacks_it_was_without_the_broker(tmp_path: Path) -> None:
     builder = cluster(clients=("consumer-0",))
-    about = {"broker_name": "broker-a", "broker_id": 0}
-    builder.at(100).event("ns-0", "broker_dropped", value={"reason": "closed"}, **about)
-    builder.at(120).event("ns-0", "registration", code=0, **about)
+    builder.at(100).drops("ns-0", "broker-a").at(120).registration("ns-0", "broker-a")
     for second in (*range(1, 110), *range(145, 200)):
         where = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
         builder.at(second).event("consumer-0", "pull", type="ok", code=0, duration_ms=1, **where)

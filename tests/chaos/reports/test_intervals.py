@@ -45,11 +45,7 @@ def test_clients_go_on_with_a_broker_that_another_name_server_still_names() -> N
 
 
 def test_a_client_must_not_use_a_killed_broker_after_a_poll_and_a_consumer_after_a_rebalance_more() -> None:
-    assert ruled(crash(), "producer-0", "broker-a") == [
-        ("may", 0, 130),
-        ("must_not", 130, 191),
-        ("may", 191, 400),
-    ]
+    assert ruled(crash(), "producer-0", "broker-a") == [("may", 0, 130), ("must_not", 130, 191), ("may", 191, 400)]
     assert ruled(crash(), "consumer-0", "broker-a")[1] == ("must_not", 150, 191)
 
 

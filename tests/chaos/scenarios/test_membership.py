@@ -1,7 +1,6 @@
 """NameServers that join, are removed, and come back empty: what the run does, and what the checks then ask."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,15 +19,11 @@ REMOVED = [{"at_s": 150, "do": "remove", "nodes": ["ns-0"]}]
 WIPED = {"at_s": 160, "do": "wipe_write_perm", "nodes": ["ns-0"], "broker": "broker-a"}
 
 
-def scenario(**document: Any) -> Any:
-    rest = {"cluster": CLUSTER, "workload": FEW, "settle_s": 120, **document}
-    return parse({"checks": ["routes_are_true"], **rest}, file="x.yaml")
-
-
 @pytest.mark.nightly_but("5.x")
 @pytest.mark.parametrize("profile", ["4.9", "5.x"])
 def test_a_joined_name_server_fills_and_a_removed_one_stays_away(profile: str, tmp_path: Path) -> None:
-    asked = scenario(nodes=JOINS, timeline=REMOVED, cluster={**CLUSTER, "profile": profile})
+    document = {"nodes": JOINS, "timeline": REMOVED, "workload": FEW, "settle_s": 120, "checks": ["routes_are_true"]}
+    asked = parse({**document, "cluster": {**CLUSTER, "profile": profile}}, file="x.yaml")
     run = record_virtual(asked, 1, tmp_path / "run")
     rows = list(read_rows(run.path))
     world = World.of_rows(rows)

@@ -39,10 +39,7 @@ def test_a_scenario_written_with_its_defaults_loads_as_the_same_scenario(name: s
     [
         ("[1, 2]", "a list is not allowed; expected a mapping"),
         ("{}", "checks: expected a list of at least 1: this key is required"),
-        (
-            f"{HEAD}settle_s: 10\nsettle_s: 20",
-            "line 3, column 1: a second `settle_s:` is not allowed",
-        ),
+        (f"{HEAD}settle_s: 10\nsettle_s: 20", "line 3, column 1: a second `settle_s:` is not allowed"),
         ("a: [", "line 2, column 1: expected well-formed YAML"),
         ("a: 1\nb:\n\tc: 1", "line 3, column 1: a tab; indent with spaces"),
         ("a: 1\n\tb: 1", "line 2, column 1: a tab; indent with spaces"),

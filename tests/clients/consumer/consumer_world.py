@@ -39,10 +39,11 @@ class World(fakes.World):
         self._consumers.append(consuming)
         return consuming
 
-    async def fill(self, count: int) -> list[bytes]:
+    async def fill(self, count: int, *, then_s: float = 0) -> list[bytes]:
         bodies = [b"%d" % number for number in range(count)]
         for number, body in enumerate(bodies):
             await self.a.append("orders", number % self.queues, body, KEYS=f"k{number}")
+        await CLOCK.sleep(then_s)
         return bodies
 
     def pulls(self, topic: str = "orders") -> list[PullMessageRequestHeader]:

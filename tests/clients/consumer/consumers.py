@@ -1,5 +1,6 @@
 """A push consumer with its listener and its history, ready to start."""
 
+import asyncio
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -31,10 +32,7 @@ class Consuming:
         self.received: list[StoredMessage] = []
         self.events: list[dict[str, Any]] = []
         self._listener, self._also_record = listener, record
-        settings: dict[str, Any] = {
-            "consumer_group": "group",
-            "subscriptions": (("orders", "*"),),
-        }
+        settings: dict[str, Any] = {"consumer_group": "group", "subscriptions": (("orders", "*"),)}
         context = NodeContext(
             name=name,
             clock=VirtualClock(),
@@ -46,6 +44,11 @@ class Consuming:
         self.consumer = DefaultMQPushConsumer(
             context, ConsumerConfig(namesrv_addr=name_servers, **(settings | config)), self._consume
         )
+
+    async def stop(self) -> None:
+        """With its last oneway requests having arrived."""
+        await self.consumer.stop()
+        await asyncio.sleep(0)
 
     def _record(self, event: str, /, **fields: object) -> None:
         self.events.append({"event": event, **fields})

@@ -10,10 +10,6 @@ def queues(count: int, broker_name: str = "broker-a") -> list[MessageQueue]:
     return [MessageQueue("orders", broker_name, queue_id) for queue_id in range(count)]
 
 
-def ids(allocated: list[MessageQueue]) -> list[int]:
-    return [queue.queue_id for queue in allocated]
-
-
 @pytest.mark.parametrize(
     ("queue_count", "members", "expected"),
     [
@@ -26,7 +22,8 @@ def ids(allocated: list[MessageQueue]) -> list[int]:
     ],
 )
 def test_each_member_takes_its_slice(queue_count: int, members: list[str], expected: list[list[int]]) -> None:
-    assert [ids(allocate_averagely(member, queues(queue_count), members)) for member in members] == expected
+    slices = [allocate_averagely(member, queues(queue_count), members) for member in members]
+    assert [[queue.queue_id for queue in each] for each in slices] == expected
 
 
 @pytest.mark.parametrize("member_count", range(1, 12))

@@ -96,20 +96,16 @@ async def test_offsets_are_committed_each_five_seconds_oneway_and_at_the_end(wor
     first = world.a.asked(RequestCode.UPDATE_CONSUMER_OFFSET)
     assert all(request.command.is_oneway for request in first)
     assert world.a.committed["group", "orders", 0] == 3
-    await world.fill(2)
-    await CLOCK.sleep(0.1)
-    await consuming.consumer.stop()
-    await CLOCK.sleep(0.1)
+    await world.fill(2, then_s=0.1)
+    await consuming.stop()
     assert world.a.committed["group", "orders", 0] == 5
     assert world.a.members["group"] == {}
 
 
 async def test_a_pull_carries_the_offset_that_is_consumed(world: World) -> None:
     await world.consumer()
-    await world.fill(3)
-    await CLOCK.sleep(1)
-    await world.fill(1)
-    await CLOCK.sleep(1)
+    await world.fill(3, then_s=1)
+    await world.fill(1, then_s=1)
     first, second = world.pulls()[0], world.pulls()[-1]
     assert (first.sys_flag, first.commit_offset, first.max_msg_nums) == (2, -1, 32)
     assert (second.sys_flag, second.commit_offset, second.queue_offset) == (3, 3, 4)
@@ -122,11 +118,9 @@ async def test_the_broker_that_was_suggested_is_pulled_next_and_a_slave_commits_
     slave.queues, slave.suggested_broker_id = world.a.queues, 1
     world.ns.routes["orders"] = world.ns.routes[RETRY] = route(world.a, slave, queues=1)
     consuming = await world.consumer()
-    await world.fill(3)
-    await CLOCK.sleep(1)
+    await world.fill(3, then_s=1)
     world.a.suggested_broker_id = 1
-    await world.fill(3)
-    await CLOCK.sleep(1)
+    await world.fill(3, then_s=1)
     header = PullMessageRequestHeader.from_ext_fields(slave.asked(RequestCode.PULL_MESSAGE)[-1].command.ext_fields)
     assert (header.topic, header.queue_offset, header.sys_flag) == ("orders", 6, 2)
     assert len(consuming.received) == 6
@@ -147,8 +141,7 @@ async def test_a_message_of_another_tag_is_skipped_and_committed_past(world: Wor
     await world.a.append("orders", body=b"same hash", TAGS="BBBB")
     await CLOCK.sleep(17)
     assert consuming.bodies == [b"mine"]
-    await consuming.consumer.stop()
-    await CLOCK.sleep(0)
+    await consuming.stop()
     assert world.a.committed["group", "orders", 0] == 2
 
 
@@ -184,8 +177,7 @@ async def test_a_listener_that_lags_stops_the_pulling(world: World) -> None:
         return True
 
     consuming.consumer._consume_service._listener = slow
-    await world.fill(200)
-    await CLOCK.sleep(5)
+    await world.fill(200, then_s=5)
     assert world.pulls()[-1].queue_offset <= 64, "the pull after the one that went above 40 never left"
     gate.set()
     await CLOCK.sleep(5)
@@ -201,10 +193,8 @@ async def test_stopping_lets_a_listener_end_in_time(world: World, given_ms: int,
         return True
 
     consuming.consumer._consume_service._listener = slow
-    await world.fill(1)
-    await CLOCK.sleep(1)
-    await consuming.consumer.stop()
-    await CLOCK.sleep(0)
+    await world.fill(1, then_s=1)
+    await consuming.stop()
     assert world.a.committed.get(("group", "orders", 0), 0) == committed
 
 
@@ -231,10 +221,8 @@ def test_a_setting_that_cannot_work_is_refused(name: str, value: object) -> None
 
 async def test_an_update_names_its_queue_and_group(world: World) -> None:
     consuming = await world.consumer()
-    await world.fill(1)
-    await CLOCK.sleep(1)
-    await consuming.consumer.stop()
-    await CLOCK.sleep(0)
+    await world.fill(1, then_s=1)
+    await consuming.stop()
     updates = [
         UpdateConsumerOffsetRequestHeader.from_ext_fields(request.command.ext_fields)
         for request in world.a.asked(RequestCode.UPDATE_CONSUMER_OFFSET)

@@ -49,8 +49,7 @@ async def test_a_dropped_queue_is_committed_first_and_what_was_pulled_of_it_is_n
             return first._consume(messages)
 
         first.consumer._consume_service._listener = slow
-        await world.fill(6)
-        await CLOCK.sleep(1)
+        await world.fill(6, then_s=1)
         second = await world.consumer("consumer-1")
         await CLOCK.sleep(1)
         gate.set()
@@ -114,8 +113,7 @@ async def test_a_queue_stuck_for_two_minutes_is_taken_anew(world: World) -> None
 async def test_broadcasting_gives_every_member_everything_and_asks_no_broker_for_offsets(wide: World) -> None:
     model = MessageModel.BROADCASTING
     members = [await wide.consumer(f"consumer-{n}", message_model=model) for n in range(3)]
-    sent = await wide.fill(10)
-    await CLOCK.sleep(1)
+    sent = await wide.fill(10, then_s=1)
     for member in members:
         assert sorted(member.bodies) == sorted(sent)
         await member.consumer.stop()
@@ -126,8 +124,7 @@ async def test_broadcasting_gives_every_member_everything_and_asks_no_broker_for
 async def test_a_broadcasting_consumer_goes_on_from_its_own_file(world: World, tmp_path: Path) -> None:
     settings: dict[str, Any] = {"message_model": MessageModel.BROADCASTING, "data_dir": tmp_path}
     before = await world.consumer(**settings)
-    await world.fill(3)
-    await CLOCK.sleep(1)
+    await world.fill(3, then_s=1)
     await before.consumer.stop()
     await world.a.append("orders", 0, b"later")
     after = await world.consumer(**settings)
@@ -147,7 +144,6 @@ async def test_an_unreadable_offset_file_is_named(world: World, tmp_path: Path) 
 
 async def test_a_broadcast_message_that_fails_is_dropped(world: World) -> None:
     consuming = await world.consumer(message_model=MessageModel.BROADCASTING, listener=lambda message: False)
-    await world.fill(2)
-    await CLOCK.sleep(10)
+    await world.fill(2, then_s=10)
     assert consuming.received == []
     assert consuming.consumer._offsets.in_memory(next(iter(consuming.consumer._rebalancer.process_queues))) == 2

@@ -42,6 +42,10 @@ class Bench:
     def elapsed_s(self) -> float:
         return round(self.world.clock.monotonic_s() - self.begin_s, 3)
 
+    async def sent_to(self) -> str:
+        """The broker that takes the message in the end."""
+        return (await self.producer.send(MESSAGE)).queue.broker_name
+
     async def error(self) -> RocketMQError:
         """The error that a send ends in."""
         with pytest.raises(RocketMQError) as caught:

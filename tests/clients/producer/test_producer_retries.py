@@ -18,8 +18,7 @@ async def test_a_refused_connection_is_retried_on_another_broker(b: Bench) -> No
     first, second = b.first_and_second()
     first.crash()
     await b.world.clock.sleep(1)
-    result = await b.producer.send(MESSAGE)
-    assert result.queue.broker_name == second.name
+    assert await b.sent_to() == second.name
     assert b.attempts == [(first.name, "fail", None), (second.name, "ok", 0)]
     assert b.elapsed_s == 1
 
@@ -28,8 +27,7 @@ async def test_a_connection_that_closes_under_the_send_is_retried(b: Bench) -> N
     first, second = b.first_and_second()
     first.silent = True
     b.world.clock.call_later(1, first.close_connections)
-    result = await b.producer.send(MESSAGE)
-    assert result.queue.broker_name == second.name
+    assert await b.sent_to() == second.name
     assert b.attempts == [(first.name, "info", None), (second.name, "ok", 0)]
     assert b.elapsed_s == 1
 
@@ -50,8 +48,7 @@ async def test_5_x_can_cap_each_try_but_the_last() -> None:
     async with Bench(profile=Profile.V5_X, send_msg_max_timeout_per_request_ms=1000) as b:
         first, second = b.first_and_second()
         first.silent = True
-        result = await b.producer.send(MESSAGE)
-        assert result.queue.broker_name == second.name
+        assert await b.sent_to() == second.name
         assert b.elapsed_s == 1
 
 
@@ -70,8 +67,7 @@ async def test_4_9_knows_no_cap() -> None:
 async def test_these_codes_are_retried_on_another_broker(b: Bench, code: int) -> None:
     first, second = b.first_and_second()
     first.next_codes.append(code)
-    result = await b.producer.send(MESSAGE)
-    assert result.queue.broker_name == second.name
+    assert await b.sent_to() == second.name
     assert [(name, reply) for name, _, reply in b.attempts] == [(first.name, code), (second.name, 0)]
 
 
@@ -107,7 +103,7 @@ async def test_with_one_broker_the_retries_stay_on_it(b: Bench) -> None:
     b.ns.routes["orders"] = route(b.a, queues=2)
     await b.producer.client.update_route("orders")
     b.a.next_codes += [17, 17]
-    assert (await b.producer.send(MESSAGE)).queue.broker_name == "broker-a"
+    assert await b.sent_to() == "broker-a"
     assert b.attempts == [("broker-a", "fail", 17), ("broker-a", "fail", 17), ("broker-a", "ok", 0)]
 
 
@@ -121,11 +117,7 @@ async def test_the_number_of_retries_can_be_set() -> None:
 
 @pytest.mark.parametrize(
     ("code", "status"),
-    [
-        (10, SendStatus.FLUSH_DISK_TIMEOUT),
-        (11, SendStatus.SLAVE_NOT_AVAILABLE),
-        (12, SendStatus.FLUSH_SLAVE_TIMEOUT),
-    ],
+    [(10, SendStatus.FLUSH_DISK_TIMEOUT), (11, SendStatus.SLAVE_NOT_AVAILABLE), (12, SendStatus.FLUSH_SLAVE_TIMEOUT)],
 )
 async def test_stored_less_safely_is_a_result(code: int, status: SendStatus, b: Bench) -> None:
     first, _ = b.first_and_second()
@@ -178,18 +170,14 @@ async def test_time_used_up_before_a_try_is_too_many_requests() -> None:
 async def test_a_broker_without_an_address_is_a_failed_try(b: Bench) -> None:
     first, second = b.first_and_second()
     del b.producer.client.route_cache.broker_addr_table[first.name]
-    result = await b.producer.send(MESSAGE)
-    assert result.queue.broker_name == second.name
+    assert await b.sent_to() == second.name
     assert b.attempts == [(first.name, "fail", None), (second.name, "ok", 0)]
 
 
 # -- definite or not
 
 
-@pytest.mark.parametrize(
-    ("first_code", "definite"),
-    [(14, True), (16, True), (17, True), (1, False), (204, False)],
-)
+@pytest.mark.parametrize(("first_code", "definite"), [(14, True), (16, True), (17, True), (1, False), (204, False)])
 async def test_a_call_is_definite_only_when_no_try_may_have_stored(first_code: int, definite: bool, b: Bench) -> None:
     first, second = b.first_and_second()
     first.next_codes.append(first_code)

@@ -36,8 +36,7 @@ def goes_through(
     """A process that turns to these, one a poll, while all refuse; those polls of `quick` half a millisecond after the
     one before."""
     story = Story(situation, name_servers=n, number=number, for_s=300.0).ask(f"ns-{order[0]}", 0.05)
-    for front in story.name_servers:
-        story.behave(front, REFUSES, 5.0)
+    story.all_refuse(5.0)
     for poll, place in enumerate(order[1:]):
         at_s = 30.0 * poll + 0.0005 if poll in quick else 30.0 * (poll + 1)
         story.dial(f"ns-{place}", at_s, opens=False)
@@ -351,8 +350,7 @@ def test_connects_of_a_pool_are_no_choices() -> None:
     for front in ("ns-0", "ns-1", "ns-2") * 4:
         story.dial(front, 0.01)
     story.ask("ns-0", 0.08)
-    for front in story.name_servers:
-        story.behave(front, REFUSES, 5.0)
+    story.all_refuse(5.0)
     for at in range(12):
         story.dial(f"ns-{at % 2}", 10.0 + at, opens=False)
     pool = story.watched()

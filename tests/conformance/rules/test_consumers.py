@@ -12,10 +12,7 @@ from tests.conformance.story import TOPIC, Story
 
 END_S = 40.0
 HEARTBEATS = {"producer": b'{"consumerDataSet":[]}', "consumer": b'{"consumerDataSet":[{"groupName":"g"}]}'}
-RULES_OF = {
-    "queues_of_killed_s": ("consumer_dies", "kill"),
-    "queues_of_stopped_s": ("consumer_stops", "stop"),
-}
+RULES_OF = {"queues_of_killed_s": ("consumer_dies", "kill"), "queues_of_stopped_s": ("consumer_stops", "stop")}
 
 
 def pulls(story: Story, queue: int, *times_s: float, offset: int = 0, takes: int = 1) -> Story:

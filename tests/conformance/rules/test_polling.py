@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from nemesrv.chaos.fronts.behaviour import PASSES, REFUSES
+from nemesrv.chaos.fronts.behaviour import PASSES
 from nemesrv.chaos.fronts.observed import By
 from nemesrv.chaos.oracle.choosing.labels import EVERY, RANDOM, Label
 from nemesrv.chaos.verdict import Validity
@@ -105,12 +105,14 @@ def test_look_ups_of_the_first_second_are_the_storm() -> None:
     assert found("storm", empty(10)).interval == (0.0, 10.0)
 
 
+def all_refuse(*, until_s: float | None = 70.0) -> Story:
+    """One of four, ns-1, is back then."""
+    story = Story("all_gone", name_servers=4, for_s=195.0).ask("ns-0", 0.05).all_refuse(5.0)
+    return story if until_s is None else story.behave("ns-1", PASSES, until_s)
+
+
 def all_gone(*, asked_at_s: float | None, back: bool = True) -> Watched:
-    story = Story("all_gone", name_servers=4, for_s=195.0).ask("ns-0", 0.05)
-    for front in story.name_servers:
-        story.behave(front, REFUSES, 5.0)
-    if back:
-        story.behave("ns-1", PASSES, 70.0)
+    story = all_refuse(until_s=70.0 if back else None)
     return (story if asked_at_s is None else story.ask("ns-1", asked_at_s)).watched()
 
 
@@ -125,10 +127,7 @@ def test_the_first_that_is_back_is_asked_again_in_time() -> None:
 @pytest.mark.parametrize(("dials", "value"), [(12, None), (60, "not asked again")])
 def test_one_that_is_back_was_not_asked_where_enough_connects_passed_it_by(dials: int, value: str | None) -> None:
     """One of four: chance passes it by with 0.75 for each connect, so 49 connects decide."""
-    story = Story("all_gone", name_servers=4, for_s=195.0).ask("ns-0", 0.05)
-    for front in story.name_servers:
-        story.behave(front, REFUSES, 5.0)
-    story.behave("ns-1", PASSES, 70.0)
+    story = all_refuse()
     for number in range(dials):
         story.dial("ns-2", 71.0 + number, opens=False)
     assert found("back_after_all_gone_s", story.watched()).value == value
@@ -137,10 +136,7 @@ def test_one_that_is_back_was_not_asked_where_enough_connects_passed_it_by(dials
 def test_a_client_that_draws_and_passed_it_by_in_one_of_two_processes_has_no_time_of_its_own() -> None:
     """ali-ons 2.0.4: 50 s was the longest of two processes, and in three others no look-up met it."""
     drawing = Label(word=RANDOM, steps=90, moved=60, odds={RANDOM: 1.0, EVERY: 0.0})
-    passed_by = Story("all_gone", name_servers=4, for_s=195.0).ask("ns-0", 0.05)
-    for front in passed_by.name_servers:
-        passed_by.behave(front, REFUSES, 5.0)
-    passed_by.behave("ns-1", PASSES, 70.0).dial("ns-2", 90.0, opens=False)
+    passed_by = all_refuse().dial("ns-2", 90.0, opens=False)
     met, not_met = (replace(one, label=drawing) for one in (all_gone(asked_at_s=120.0), passed_by.watched()))
     assert found("back_after_all_gone_s", met).value == 50.0
     assert isinstance(found("back_after_all_gone_s", met, not_met), LeftOut)

@@ -17,8 +17,7 @@ def all_gone(dials: int, *, topics: int = 1, unseen: str | None = None) -> Watch
     story = Story("all_gone", name_servers=4, for_s=195.0, unseen=unseen)
     for topic in range(topics):
         story.ask("ns-0", 0.02 + topic / 100, topic=f"topic-{topic}")
-    for front in story.name_servers:
-        story.behave(front, REFUSES, 5.0)
+    story.all_refuse(5.0)
     for at_s in (30.0, 60.0):
         for number in range(dials):
             story.dial(f"ns-{(number + 1) % 4}", at_s + number / 500, opens=False)
@@ -38,9 +37,7 @@ def test_the_dials_of_a_poll_while_all_refuse_are_the_tries_of_a_call() -> None:
 
 def test_who_meets_the_lost_one_on_its_old_connection_dials_only_the_others() -> None:
     def tries(*fronts: str, again: bool = False) -> Watched:
-        story = Story("all_gone", name_servers=4, for_s=195.0).ask("ns-0", 0.02)
-        for front in story.name_servers:
-            story.behave(front, REFUSES, 5.0)
+        story = Story("all_gone", name_servers=4, for_s=195.0).ask("ns-0", 0.02).all_refuse(5.0)
         for round_s in (30.0, 60.0) if again else (30.0,):
             for number, front in enumerate(fronts):
                 story.dial(front, round_s + number / 500, opens=False)

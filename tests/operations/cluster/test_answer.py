@@ -13,18 +13,7 @@ from nemesrv.operations.cluster.doctor import Diagnosis, diagnosed
 from nemesrv.operations.cluster.probable import Answer
 from nemesrv.operations.inferring.conditions import Condition
 from tests.chaos.logs.corpus import Case, cases
-from tests.operations.made_logs import (
-    NS_0,
-    NS_1,
-    boot,
-    broker,
-    client,
-    dropped,
-    heard,
-    logs_of,
-    no_route,
-    row,
-)
+from tests.operations.made_logs import NS_0, NS_1, boot, broker, client, dropped, heard, logs_of, no_route, row
 
 from .test_log_doctor import seen
 

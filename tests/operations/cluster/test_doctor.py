@@ -18,6 +18,13 @@ def named(causes: list[NoRouteCause], *, certain: bool = True) -> list[str]:
     return [cause.name for cause in causes if cause.certain is certain]
 
 
+async def only(world: World, name: str, *about: str, certain: bool = True) -> NoRouteCause:
+    """The one cause that is named."""
+    (cause,) = await world.causes()
+    assert (cause.name, cause.certain, cause.about) == (name, certain, about or cause.about)
+    return cause
+
+
 @PROFILES
 async def test_nothing_is_wrong_with_a_topic_that_every_name_server_routes(world: World) -> None:
     await world.topic(await world.broker("broker-a", "10.0.2.1"))
@@ -54,9 +61,7 @@ async def test_a_name_server_that_the_broker_does_not_list_lacks_it_for_ever(wor
     await world.broker("broker-b", "10.0.2.2")
     await world.topic(await world.broker("broker-a", "10.0.2.1", lists=(0, 1)))
     await CLOCK.sleep(60)
-    (cause,) = await world.causes()
-    assert (cause.name, cause.certain) == ("broker-does-not-list-this-name-server", True)
-    assert cause.about == ("10.0.1.3:9876", "broker-a")
+    cause = await only(world, "broker-does-not-list-this-name-server", "10.0.1.3:9876", "broker-a")
     assert "its namesrvAddr is 10.0.1.1:9876;10.0.1.2:9876" in cause.sentence
 
 
@@ -65,9 +70,7 @@ async def test_a_broker_that_somebody_unregistered_at_one_name_server_is_missing
     await world.broker("broker-b", "10.0.2.2")
     await world.topic(await world.broker("broker-a", "10.0.2.1"))
     await world.unregister("broker-a", "10.0.2.1:10911", at=2)
-    (cause,) = await world.causes()
-    assert (cause.name, cause.certain) == ("broker-is-not-registered", True)
-    assert cause.about == ("10.0.1.3:9876", "broker-a")
+    await only(world, "broker-is-not-registered", "10.0.1.3:9876", "broker-a")
     await CLOCK.sleep(30)
     assert await world.causes() == [], "it came back at its own tick"
 
@@ -76,8 +79,7 @@ async def test_a_name_server_that_was_restarted_empty_is_told_with_what_mends_it
     await world.topic(await world.broker("broker-a", "10.0.2.1"))
     await world.servers.pop("ns-2").stop()
     await world.name_server(2)
-    (cause,) = await world.causes()
-    assert (cause.name, cause.certain) == ("name-server-is-empty", False)
+    cause = await only(world, "name-server-is-empty", certain=False)
     assert "restarted" in cause.sentence
     assert "30 s" in cause.then
     await CLOCK.sleep(31)
@@ -86,9 +88,7 @@ async def test_a_name_server_that_was_restarted_empty_is_told_with_what_mends_it
 
 async def test_a_removed_name_server_that_no_broker_lists_is_told_from_one_that_was_restarted(world: World) -> None:
     await world.topic(await world.broker("broker-a", "10.0.2.1", lists=(0, 1)))
-    (cause,) = await world.causes()
-    assert (cause.name, cause.certain) == ("no-broker-lists-this-name-server", True)
-    assert cause.about == ("10.0.1.3:9876",)
+    await only(world, "no-broker-lists-this-name-server", "10.0.1.3:9876")
 
 
 async def test_a_name_server_of_another_cluster_is_named_with_both_clusters(world: World) -> None:
@@ -103,8 +103,7 @@ async def test_a_name_server_of_another_cluster_is_named_with_both_clusters(worl
 @pytest.mark.parametrize(("perm", "word"), [(4, "write"), (2, "read")])
 async def test_a_barring_permission_is_told_by_who_took_it(world: World, perm: int, word: str) -> None:
     await world.topic(await world.broker("broker-a", "10.0.2.1"), perm=perm)
-    (cause,) = await world.causes()
-    assert (cause.name, cause.certain) == (f"no-permission-to-{word}", True)
+    cause = await only(world, f"no-permission-to-{word}")
     assert f"the topic has perm {perm} at broker-a" in cause.sentence
 
 
@@ -128,8 +127,7 @@ async def test_a_group_whose_master_is_gone_has_no_master(world: World) -> None:
     await world.broker("broker-a", "10.0.2.9", broker_id=1, broker_role="SLAVE")
     await CLOCK.sleep(31)
     await world.servers.pop("broker-a@10.0.2.1").stop()
-    (cause,) = await world.causes()
-    assert (cause.name, cause.certain) == ("no-master", True)
+    cause = await only(world, "no-master")
     assert "only slaves of broker-a" in cause.sentence
 
 
@@ -138,9 +136,7 @@ async def test_a_topic_deleted_at_one_name_server_alone_is_told_from_a_missing_b
     await world.topic(await world.broker("broker-a", "10.0.2.1"))
     async with AdminClient(world.cluster.context("admin"), world.cluster.addresses) as admin:
         await admin.delete_topic_in_name_server("orders", name_server=world.cluster.addresses[0])
-    (cause,) = await world.causes()
-    assert (cause.name, cause.certain) == ("topic-is-not-at-this-name-server", True)
-    assert cause.about == ("10.0.1.1:9876", "broker-a")
+    await only(world, "topic-is-not-at-this-name-server", "10.0.1.1:9876", "broker-a")
 
 
 def test_rows_that_outlived_their_broker_are_told() -> None:
@@ -175,8 +171,7 @@ async def test_a_name_server_that_waits_for_service_is_not_ready(world: World) -
 async def test_a_name_server_that_is_down_is_told_and_the_rest_is_still_looked_at(world: World) -> None:
     await world.servers.pop("ns-2").stop()
     await world.topic(await world.broker("broker-a", "10.0.2.1"))
-    (cause,) = await world.causes()
-    assert (cause.name, cause.about) == ("name-server-gives-no-answer", ("10.0.1.3:9876",))
+    await only(world, "name-server-gives-no-answer", "10.0.1.3:9876")
 
 
 async def test_a_routed_broker_that_is_gone_is_told(world: World) -> None:

@@ -1,6 +1,6 @@
 """`nemesrv watch` on clusters in one process: what is wrong is named within its window, and what is legal never."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -218,46 +218,37 @@ def kinds(changes: list[ProblemChange]) -> list[str]:
     return [change.problem.kind for change in changes if change.found]
 
 
+def looked(auditor: Auditor, times_s: Iterable[float], *tables: dict[BrokerId, str]) -> list[ProblemChange]:
+    return [change for at_s in times_s for change in auditor.looked(look(at_s, *tables))]
+
+
 def test_two_addresses_that_take_turns_are_claimed_twice() -> None:
-    auditor = Auditor(NS)
-    found: list[str] = []
+    auditor, changes = Auditor(NS), []
     for turn in range(6):
-        table = {A: ("10.0.2.1:10911", "10.0.2.9:10911")[turn % 2]}
-        found += kinds(auditor.looked(look(15.0 * turn, table, table)))
-    assert "claimed-twice" in found
+        changes += looked(auditor, [15.0 * turn], *[{A: ("10.0.2.1:10911", "10.0.2.9:10911")[turn % 2]}] * 2)
+    assert "claimed-twice" in kinds(changes)
 
 
 def test_one_new_address_is_a_move_and_no_claim() -> None:
-    auditor = Auditor(NS)
-    found: list[str] = []
-    for turn in range(20):
-        table = {A: "10.0.2.1:10911" if turn < 3 else "10.0.2.9:10911"}
-        found += kinds(auditor.looked(look(15.0 * turn, table, table)))
-    assert found == []
+    auditor, old, new = Auditor(NS), {A: "10.0.2.1:10911"}, {A: "10.0.2.9:10911"}
+    assert looked(auditor, range(0, 45, 15), old, old) == looked(auditor, range(45, 300, 15), new, new) == []
 
 
 def test_name_servers_that_hold_a_broker_at_different_addresses_are_named_after_a_period() -> None:
-    auditor = Auditor(NS)
-    changes = [
-        change
-        for at_s in range(0, 60, 2)
-        for change in auditor.looked(look(at_s, {A: "10.0.2.1:10911"}, {A: "10.0.2.9:10911"}))
-    ]
+    changes = looked(Auditor(NS), range(0, 60, 2), {A: "10.0.2.1:10911"}, {A: "10.0.2.9:10911"})
     assert [(change.problem.kind, change.at_s) for change in changes] == [("address-differs", 34)]
 
 
 def test_one_address_under_two_names_is_named() -> None:
-    auditor = Auditor(NS)
     table = {A: "10.0.2.1:10911", B: "10.0.2.1:10911"}
-    found = [kind for at_s in range(0, 60, 2) for kind in kinds(auditor.looked(look(at_s, table, table)))]
-    assert found == ["one-address-two-names"] * 2
+    assert kinds(looked(Auditor(NS), range(0, 60, 2), table, table)) == ["one-address-two-names"] * 2
 
 
 def test_a_name_without_its_master_is_named_after_a_period_and_over_when_it_is_back() -> None:
     auditor, both = Auditor(NS), {A: "10.0.2.1:10911", BrokerId("broker-a", 1): "10.0.2.2:10911"}
     slave = {BrokerId("broker-a", 1): "10.0.2.2:10911"}
     assert auditor.looked(look(0, both, both)) == []
-    changes = [change for at_s in range(2, 60, 2) for change in auditor.looked(look(at_s, slave, slave))]
+    changes = looked(auditor, range(2, 60, 2), slave, slave)
     assert [(change.problem, change.at_s) for change in changes] == [(("no-master", ("broker-a", at)), 36) for at in NS]
     assert (
         changes[0].sentence == f"NameServer {NS[0]} has no master of broker-a, only broker-a/1: nobody can write to it"
@@ -268,12 +259,8 @@ def test_a_name_without_its_master_is_named_after_a_period_and_over_when_it_is_b
 def test_an_id_that_no_broker_keeps_is_named_only_where_it_stays() -> None:
     auditor, waits = Auditor(NS), {A: "10.0.2.1:10911", BrokerId("broker-a", -1): "10.0.2.3:10911"}
     table = {A: "10.0.2.1:10911"}
-    found = [
-        kind
-        for at_s in range(0, 200, 2)
-        for kind in kinds(auditor.looked(look(at_s, *[waits if at_s < 20 or at_s >= 100 else table] * 2)))
-    ]
-    assert found == ["id-of-nobody"] * 2
+    assert looked(auditor, range(0, 20, 2), waits, waits) == looked(auditor, range(20, 100, 2), table, table) == []
+    assert kinds(looked(auditor, range(100, 200, 2), waits, waits)) == ["id-of-nobody"] * 2
 
 
 def test_names_of_hosts_and_lists_with_none_of_our_addresses_are_not_held_against_a_consumer() -> None:

@@ -65,10 +65,7 @@ class World:
     async def consumer(self, name: str, lists: tuple[Address, ...], group: str = "readers") -> None:
         """One that knows these NameServers."""
         config = ConsumerConfig(
-            namesrv_addr=lists,
-            profile=self.profile,
-            consumer_group=group,
-            subscriptions=(("orders", "*"),),
+            namesrv_addr=lists, profile=self.profile, consumer_group=group, subscriptions=(("orders", "*"),)
         )
         consumer = DefaultMQPushConsumer(self.cluster.context(name), config, lambda _: True)
         await consumer.start()

@@ -61,7 +61,7 @@ def compared(name: str, folder: Path) -> Compared:
     of = Cluster(folder / "run", rows)
     sources = list(_sources(logs, of))
     rng = random.Random(f"{name} clocks")
-    shown = {node: HostClock(_offset_s(rng) * 1000.0) for node in of.kinds}
+    shown = {node: HostClock(1000.0 * (0 if rng.random() < 0.3 else rng.randint(-_FAR_S, _FAR_S))) for node in of.kinds}
     for source in sources:
         path = logs / source.file
         path.write_text(_shifted(path.read_text(), shown[source.node].offset_ms))
@@ -132,10 +132,6 @@ def _sources(logs: Path, of: Cluster) -> Iterator[Source]:
         file = str(path.relative_to(logs))
         is_client = path.name == "rocketmq_client.log"
         yield Source(path.parent.name, file, "client-4.9" if is_client and not of.is_5 else "server", ())
-
-
-def _offset_s(rng: random.Random) -> int:
-    return 0 if rng.random() < 0.3 else rng.randint(-_FAR_S, _FAR_S)
 
 
 def _shifted(text: str, offset_ms: float) -> str:

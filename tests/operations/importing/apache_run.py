@@ -10,7 +10,6 @@ installation. Nothing else is changed. `truth.json`: what was done to whom and w
 import json
 import re
 import sys
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -80,7 +79,8 @@ class _Hosts:
         dialled: list[tuple[str, str, str]] = []
         for (node, _), text in self.files.items():
             if kinds[node] != "name_server":
-                dialled += [(stamp[-8:], self.ports.get(port, ""), node) for stamp, port in _dials(text)]
+                found = (_DIALS.match(line) for line in text.splitlines())
+                dialled += [(one[1][-8:], self.ports.get(one[2], ""), node) for one in found if one is not None]
         for (node, _), text in self.files.items():
             self._diallers |= {(node, found[1]): found[2] for found in _CLIENT.finditer(text)}
             lost: str | None = None
@@ -107,12 +107,6 @@ class _Hosts:
 
 def _addressed(hosts: _Hosts, node: str, found: re.Match[str]) -> str:
     return hosts.address(node, found[1])
-
-
-def _dials(text: str) -> Iterator[tuple[str, str]]:
-    for line in text.splitlines():
-        if (found := _DIALS.match(line)) is not None:
-            yield found[1], found[2]
 
 
 def _second(stamp: str) -> int:

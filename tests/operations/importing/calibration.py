@@ -115,16 +115,12 @@ def _asleep(rng: random.Random) -> Logs:
         return [(at_s if at_s < from_s else at_s + for_s, text) for at_s, text in said]
 
     wakes = dropped(from_s + rng.uniform(0.5, 5.0))
-    servers = [shifted([*name_server(at), *wakes, *_again(from_s)]) for at in (NS_0, NS_1)]
+    servers = [shifted([*name_server(at), *wakes, *heard(from_s + 20, from_s + 25)]) for at in (NS_0, NS_1)]
     return logs_of(*servers, broker_a=shifted(broker(until_s=900)), producer=[])
 
 
 def _before(said: Sequence[Said], at_s: float) -> list[Said]:
     return [one for one in said if one[0] < at_s]
-
-
-def _again(from_s: float) -> list[Said]:
-    return heard(from_s + 20, from_s + 25)
 
 
 def _moved(rng: random.Random) -> Logs:
@@ -219,10 +215,7 @@ def _two_of_one_name(rng: random.Random) -> Logs:
     turns = [
         (at_s, said.format(*addresses))
         for number in range(15)
-        for at_s, addresses in (
-            (40 + 30 * number, (other, BROKER_A)),
-            (40 + 30 * number + phase, (BROKER_A, other)),
-        )
+        for at_s, addresses in ((40 + 30 * number, (other, BROKER_A)), (40 + 30 * number + phase, (BROKER_A, other)))
     ]
     servers = [[*boot(0, at), *heard(10, 11), *turns] for at in (NS_0, NS_1)]
     return logs_of(*servers, producer=client())
@@ -366,10 +359,6 @@ def first_sight(collection: int) -> tuple[int, int]:
 POSTED = ("doctor, posted", "doctor, unseen")
 
 
-def _to_fit(claims: Iterable[Claim]) -> list[Claim]:
-    return [one for one in claims if one.by.startswith("doctor") and one.certainty != "certain"]
-
-
 def _likelihood(one: Claim, doubt: float, rivals: float) -> float:
     said = min(LIKELY_AT_MOST, score_of(one.share, one.others, doubt, rivals))
     return math.log(said if one.is_right else 1 - said)
@@ -377,7 +366,7 @@ def _likelihood(one: Claim, doubt: float, rivals: float) -> float:
 
 def fitted(claims: Iterable[Claim]) -> tuple[float, float]:
     """DOUBT and RIVALS that make doctor's claims likeliest, posted ones counting as much as all others together."""
-    told = _to_fit(claims)
+    told = [one for one in claims if one.by.startswith("doctor") and one.certainty != "certain"]
     by_kind = Counter(one.by in POSTED for one in told)
     weights = {True: 1.0, False: (by_kind[True] or by_kind[False]) / max(by_kind[False], 1)}
 

@@ -20,11 +20,18 @@ class Incident:
         for node, address in ADDRESSES.items():
             if node in servers or node in BROKERS:
                 kind = "name_server" if node in NAME_SERVERS else "broker"
-                self.put(0.0, "harness", "node", source=node, address=address, value={"kind": kind})
+                self.node(node, kind, address=address)
                 self.put(1.0 if kind == "name_server" else 2.0, node, "started", address=address)
 
     def put(self, at_s: float, node: str, event: str, **columns: Any) -> None:
         self.rows.append({"time_ms": at_s * 1000, "node": node, "event": event, "seq": len(self.rows), **columns})
+
+    def node(self, node: str, kind: str, **columns: Any) -> None:
+        self.put(0.0, "harness", "node", source=node, **columns, value={"kind": kind})
+
+    def channel(self, at_s: float, node: str, f: str, address: str) -> None:
+        reason = "connected" if f == "open" else "closed"
+        self.put(at_s, node, "channel", f=f, address=address, value={"reason": reason})
 
     def registers(self, broker: str, *, at: Iterable[float], with_: Sequence[str] | None = None) -> None:
         """Registrations that came and were answered."""
@@ -33,9 +40,11 @@ class Incident:
                 self.arrives(broker, server, at_s)
                 self.put(at_s, broker, "register", type="ok", name_server=ADDRESSES[server])
 
-    def arrives(self, broker: str, server: str, at_s: float) -> None:
-        address = ADDRESSES[broker]
-        self.put(at_s, server, "registration", broker_name=broker, broker_id=0, address=address, code=0)
+    def arrives(
+        self, broker: str, server: str, at_s: float, *, address: str = "", broker_id: int = 0, **columns: Any
+    ) -> None:
+        about = {"broker_name": broker, "broker_id": broker_id, "address": address or ADDRESSES[broker]}
+        self.put(at_s, server, "registration", **about, code=0, **columns)
 
     def fails(self, broker: str, server: str, at_s: float, *, how: str) -> None:
         """`refused`, `no_answer` (after 6 s) or `no_dial` (after 3 s) of a registration begun then."""
@@ -47,6 +56,10 @@ class Incident:
     def drops(self, server: str, broker: str, at_s: float, reason: str) -> None:
         about = {"broker_name": broker, "broker_id": 0, "address": ADDRESSES[broker]}
         self.put(at_s, server, "broker_dropped", **about, value={"reason": reason})
+
+    def all_drop(self, broker: str, at_s: float, reason: str) -> None:
+        for server in self.servers:
+            self.drops(server, broker, at_s, reason)
 
     def ticks(self, broker: str, from_s: float = 0.0, to_s: float | None = None) -> list[float]:
         """When its registrations are due in [from_s, to_s)."""
@@ -70,8 +83,7 @@ def killed(*, boots: bool = True) -> Incident:
     incident = Incident()
     incident.well("broker-b")
     incident.well("broker-a", but=[(200.0, 300.0)])
-    for server in ("ns-0", "ns-1"):
-        incident.drops(server, "broker-a", 210.0, "closed")
+    incident.all_drop("broker-a", 210.0, "closed")
     if boots:
         incident.put(296.0, "broker-a", "started", address=ADDRESSES["broker-a"])
     return incident

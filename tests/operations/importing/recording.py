@@ -51,10 +51,7 @@ def _process(do: str, ended_by: str, *lasts_s: float) -> Callable[[_Cast, float]
 def _partition(stream: str) -> Callable[[_Cast, float], Entries]:
     def entries(cast: _Cast, at_s: float) -> Entries:
         link, end_s = f"{cast.broker()} <-> {cast.name_server()}", at_s + cast.rng.uniform(155, 260)
-        return [
-            {"at_s": at_s, "do": "black_hole", "links": [link], "stream": stream},
-            {"at_s": end_s, "do": "heal"},
-        ]
+        return [{"at_s": at_s, "do": "black_hole", "links": [link], "stream": stream}, {"at_s": end_s, "do": "heal"}]
 
     return entries
 
@@ -85,10 +82,7 @@ def _wiped(cast: _Cast, at_s: float) -> Entries:
 def _claimed(cast: _Cast, at_s: float) -> Entries:
     end_s = at_s + cast.rng.uniform(60, 150)
     about = {"nodes": list(cast.name_servers), "broker": cast.broker(), "address": "10.9.9.9:10911"}
-    return [
-        {"at_s": at_s, "do": "register", "every_s": 30, **about},
-        {"at_s": end_s, "do": "unregister", **about},
-    ]
+    return [{"at_s": at_s, "do": "register", "every_s": 30, **about}, {"at_s": end_s, "do": "unregister", **about}]
 
 
 KINDS: dict[str, Callable[[_Cast, float], Entries]] = {

@@ -150,7 +150,7 @@ def _broker_records(of: Cluster, node: str) -> Iterator[Entry]:
             yield from dialler.register_failed(at, failed[1], failed[2] or "", thread)
         elif (connected := _CONNECTED.fullmatch(text)) is not None:
             address = connected[2]
-            client = of.with_hosts(ids.get(_own(of, record.text), f"{address.partition(':')[0]}@4711"))
+            client = of.with_hosts(ids.get(record.text.rpartition(" ")[2], f"{address.partition(':')[0]}@4711"))
             info = (
                 f"ClientChannelInfo [channel=[id: 0x{number_of(address):08x}, L:/{of.addresses[node]} - R:/{address}], "
                 f"clientId={client}, language=JAVA, version=401, lastUpdateTimestamp={int(record.wall_ms)}]"
@@ -176,10 +176,6 @@ def _changed(of: Cluster, found: re.Match[str]) -> str:
         if of.is_5
         else (f"name server address changed, old: {old} new: {found[2]}")
     )
-
-
-def _own(of: Cluster, text: str) -> str:
-    return text.rpartition(" ")[2]
 
 
 def _served(at: float, peer: str, *, opened: bool) -> Iterator[Entry]:

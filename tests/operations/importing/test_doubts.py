@@ -18,7 +18,7 @@ def cut() -> Incident:
     incident.well("broker-a", with_=["ns-1"])
     incident.well("broker-a", with_=["ns-0"], but=[(200.0, 300.0)])
     incident.drops("ns-0", "broker-a", 201.0, "closed")
-    incident.put(201.0, "broker-a", "channel", f="close", address=ADDRESSES["ns-0"], value={"reason": "closed"})
+    incident.channel(201.0, "broker-a", "close", ADDRESSES["ns-0"])
     for at in incident.ticks("broker-a", 200.0, 300.0):
         incident.fails("broker-a", "ns-0", at, how="refused")
     return incident

@@ -199,11 +199,7 @@ def test_of_an_inferred_fault_only_an_inexact_moment_is_no_evidence(bound_ms: fl
     ("incident", "happened", "effect"),
     [
         ("broker-partition", "no data passed on broker-a <-> ns-0, ", "A client has no address of a broker "),
-        (
-            "broker-crash-5",
-            "the process of broker-a crashed or was killed, ",
-            "Broker address 10.0.2.1:10911 ",
-        ),
+        ("broker-crash-5", "the process of broker-a crashed or was killed, ", "Broker address 10.0.2.1:10911 "),
     ],
 )
 def test_apaches_own_logs_are_not_called_wrong(tmp_path: Path, incident: str, happened: str, effect: str) -> None:

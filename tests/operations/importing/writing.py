@@ -72,14 +72,6 @@ def lines_of(source: Source, origin_wall_ms: float, clock: HostClock) -> Iterato
         yield from layout(entry, at, int(wall_ms % 1000)).split("\n")
 
 
-def _server(entry: Entry, at: datetime, ms: int) -> str:
-    return f"{at:%Y-%m-%d %H:%M:%S} {entry.level} {entry.thread} - {entry.text}"
-
-
-def _client_4(entry: Entry, at: datetime, ms: int) -> str:
-    return f"{at:%Y-%m-%d %H:%M:%S},{ms:03d} {entry.level} {entry.logger} - {entry.text}"
-
-
 _CLASSES = {
     "RocketmqRemoting": "o.a.r.r.n.N#invokeSync:565",
     "RocketmqClient": "o.a.r.c.i.f.M#updateTopicRoute:760",
@@ -92,16 +84,14 @@ def _client_5(entry: Entry, at: datetime, ms: int) -> str:
     return f"{at:%Y-%m-%d %H:%M:%S}.{ms:03d} {entry.level:<5} [4711] [{entry.thread}] [{where}] - {entry.text}"
 
 
-def _slf4j(entry: Entry, at: datetime, ms: int) -> str:
-    return f"[{at:%Y-%m-%dT%H:%M:%S},{ms:03d}][{entry.level:<5}][{entry.logger:<25}] {entry.text}"
-
-
 _LAYOUTS = {
     "console": lambda entry, at, ms: entry.text,
-    "server": _server,
-    "client-4.9": _client_4,
+    "server": lambda entry, at, ms: f"{at:%Y-%m-%d %H:%M:%S} {entry.level} {entry.thread} - {entry.text}",
+    "client-4.9": lambda entry, at, ms: f"{at:%Y-%m-%d %H:%M:%S},{ms:03d} {entry.level} {entry.logger} - {entry.text}",
     "client-5.x": _client_5,
-    "slf4j": _slf4j,
+    "slf4j": lambda entry, at, ms: (
+        f"[{at:%Y-%m-%dT%H:%M:%S},{ms:03d}][{entry.level:<5}][{entry.logger:<25}] {entry.text}"
+    ),
 }
 
 

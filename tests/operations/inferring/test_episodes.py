@@ -73,8 +73,7 @@ def test_without_the_log_of_who_may_have_died_nothing_is_certain() -> None:
 def test_who_unregisters_everywhere_was_stopped(incident: Incident) -> None:
     incident.well("broker-b")
     incident.well("broker-a", but=[(200.0, 300.0)])
-    for server in ("ns-0", "ns-1"):
-        incident.drops(server, "broker-a", 210.0, "unregistered")
+    incident.all_drop("broker-a", 210.0, "unregistered")
     incident.put(210.0, "broker-a", "stopped")
     incident.put(296.0, "broker-a", "started", address=ADDRESSES["broker-a"])
     one = first(incident)
@@ -83,19 +82,17 @@ def test_who_unregisters_everywhere_was_stopped(incident: Incident) -> None:
 
 def test_a_clean_stop_that_takes_its_time_is_one_though_clients_still_connect_meanwhile(incident: Incident) -> None:
     """Apache's 5.3.3 under load: its listener closed connections and took new ones for 13 s after its leave."""
-    incident.put(0.0, "harness", "node", source="consumer-0", value={"kind": "consumer"})
+    incident.node("consumer-0", "consumer")
     incident.well("broker-b")
     incident.well("broker-a", but=[(200.0, 300.0)])
-    for server in ("ns-0", "ns-1"):
-        incident.drops(server, "broker-a", 210.0, "unregistered")
-    about = {"address": ADDRESSES["broker-a"]}
-    incident.put(20.0, "consumer-0", "channel", f="open", **about, value={"reason": "connected"})
-    for at in (210.5, 214.0, 217.0, 221.5):
-        incident.put(at, "consumer-0", "channel", f="close", **about, value={"reason": "closed"})
-        incident.put(at + 0.5, "consumer-0", "channel", f="open", **about, value={"reason": "connected"})
-    incident.put(223.0, "consumer-0", "channel", f="close", **about, value={"reason": "closed"})
+    incident.all_drop("broker-a", 210.0, "unregistered")
+    address = ADDRESSES["broker-a"]
+    for at in (20.0, 211.0, 214.5, 217.5, 222.0):
+        incident.channel(at, "consumer-0", "open", address)
+    for at in (210.5, 214.0, 217.0, 221.5, 223.0):
+        incident.channel(at, "consumer-0", "close", address)
     incident.put(223.0, "broker-a", "stopped")
-    incident.put(296.0, "broker-a", "started", **about)
+    incident.put(296.0, "broker-a", "started", address=address)
     found = episodes_of(incident.rows).episodes
     assert [(told(one.hypotheses[0]), one.hypotheses[0].certainty) for one in found] == [
         ([("stop", ["broker-a"]), ("restart", ["broker-a"])], "certain")
@@ -224,8 +221,7 @@ def test_faults_at_different_times_are_episodes_of_their_own() -> None:
     incident.rows = [
         row for row in incident.rows if not (row.get("broker_name") == "broker-b" and row["time_ms"] > 450_000)
     ]
-    incident.drops("ns-0", "broker-b", 455.0, "closed")
-    incident.drops("ns-1", "broker-b", 455.0, "closed")
+    incident.all_drop("broker-b", 455.0, "closed")
     assert [one.hypotheses[0].fault for one in episodes_of(incident.rows).episodes] == ["kill", "kill"]
 
 
@@ -248,21 +244,19 @@ def test_a_wiped_permission_is_told_with_its_return(incident: Incident) -> None:
 def test_a_stranger_under_a_brokers_name_is_told_by_its_address(incident: Incident) -> None:
     incident.well("broker-a", "broker-b")
     for at in (100.0, 130.0, 160.0):
-        about = {"broker_name": "broker-a", "broker_id": 0, "address": "10.9.9.9:10911", "code": 0}
-        incident.put(at, "ns-0", "registration", **about)
+        incident.arrives("broker-a", "ns-0", at, address="10.9.9.9:10911")
     entry = first(incident).timeline[0]
     assert (entry["do"], entry["address"], entry["every_s"]) == ("register", "10.9.9.9:10911", 30)
 
 
 def test_a_broker_that_its_clients_reach_at_another_address_is_no_stranger(incident: Incident) -> None:
     """As through a proxy or a mapped port: NameServers have one address all the time."""
-    elsewhere = {"source": "broker-a", "address": "10.7.7.7:30911", "value": {"kind": "broker"}}
-    incident.put(0.0, "harness", "node", **elsewhere)
+    elsewhere = "10.7.7.7:30911"
+    incident.node("broker-a", "broker", address=elsewhere)
     incident.rows.insert(1, incident.rows.pop())
     incident.well("broker-a", "broker-b")
-    about = {"broker_name": "broker-a", "broker_id": 0, "address": "10.7.7.7:30911", "code": 0}
     for at in incident.ticks("broker-a"):  # by the broker's own log, which does not say as what it registers
-        incident.put(at, "ns-0", "registration", **about, value={"learnt": "inferred"})
+        incident.arrives("broker-a", "ns-0", at, address=elsewhere, value={"learnt": "inferred"})
     assert [one.hypotheses[0].fault for one in episodes_of(incident.rows).episodes] == []
 
 
@@ -291,7 +285,7 @@ def with_clients(*lists: Sequence[str]) -> Incident:
     incident.well("broker-a", "broker-b")
     for number, listed in enumerate(lists):
         node = f"consumer-{number}"
-        incident.put(0.0, "harness", "node", source=node, value={"kind": "consumer"})
+        incident.node(node, "consumer")
         incident.put(3.0 + number, node, "name_server_list", value=list(listed))
     return incident
 
@@ -323,11 +317,9 @@ def test_no_list_of_its_own_is_told_where_logs_do_not_say_that_it_is_another(lis
 
 
 def test_a_list_that_changes_in_mid_run_is_told_with_who_is_left(incident: Incident) -> None:
-    incident.well("broker-b")
-    incident.well("broker-a")
-    old, new = [ADDRESSES["ns-0"], ADDRESSES["ns-1"]], [ADDRESSES["ns-1"]]
-    incident.put(3.0, "broker-a", "name_server_list", value=old)
-    incident.put(300.0, "broker-a", "name_server_list", value=new)
+    incident.well("broker-b", "broker-a")
+    incident.put(3.0, "broker-a", "name_server_list", value=list(BOTH))
+    incident.put(300.0, "broker-a", "name_server_list", value=[BOTH[1]])
     one = first(incident)
     assert (one.fault, one.timeline[0]["name_servers"]) == ("name_server_list", ["ns-1"])
 
@@ -368,7 +360,7 @@ def test_the_topic_by_a_brokers_own_name_goes_with_it_and_nobody_deleted_it(inci
 def test_how_a_name_server_ended_is_never_certain_without_a_line_of_its_own(incident: Incident) -> None:
     refuses_until_it_starts(incident)
     for broker, at in (("broker-a", 201.0), ("broker-b", 204.0)):  # by clocks that are 3 s apart
-        incident.put(at, broker, "channel", f="close", address=ADDRESSES["ns-0"], value={"reason": "closed"})
+        incident.channel(at, broker, "close", ADDRESSES["ns-0"])
     one = first(incident)
     assert one.fault in ("kill", "stop")
     assert one.certainty == "likely"
@@ -379,24 +371,20 @@ def test_who_is_not_heard_of_until_the_end_is_no_episode(incident: Incident, clo
     incident.well("broker-b")
     incident.well("broker-a", but=[(500.0, 600.0)])
     if closed:
-        for server in ("ns-0", "ns-1"):
-            incident.drops(server, "broker-a", 497.0, "closed")
+        incident.all_drop("broker-a", 497.0, "closed")
     faults = [one.hypotheses[0].fault for one in episodes_of(incident.rows).episodes]
     assert faults == (["kill"] if closed else [])
 
 
 def test_a_slave_that_registers_as_the_master_was_made_the_master_and_is_no_stranger() -> None:
-    slave, name_servers = "10.0.2.9:10911", ("ns-0", "ns-1")
-    incident = Incident()
+    slave, incident = "10.0.2.9:10911", Incident()
     incident.well("broker-b")
     incident.well("broker-a", but=[(200.0, 600.0)])
-    incident.put(0.0, "harness", "node", source="broker-a/1", address=slave, value={"kind": "broker"})
-    for server in name_servers:
+    incident.node("broker-a/1", "broker", address=slave)
+    for server in incident.servers:
         for at_s in range(10, 600, 30):
-            is_master = at_s > 240
-            about = {"broker_name": "broker-a", "broker_id": 0 if is_master else 1, "address": slave}
-            incident.put(float(at_s), server, "registration", **about, code=0)
-        incident.drops(server, "broker-a", 205.0, "closed")
+            incident.arrives("broker-a", server, float(at_s), address=slave, broker_id=0 if at_s > 240 else 1)
+    incident.all_drop("broker-a", 205.0, "closed")
     found = [one for episode in episodes_of(incident.rows).episodes for one in episode.hypotheses]
     switched = [one for one in found if one.fault == "switch"]
     assert [(told(one), one.certainty) for one in switched] == [([("switch", ["broker-a/1"])], "likely")]
@@ -408,16 +396,15 @@ def test_a_slave_that_registers_as_the_master_was_made_the_master_and_is_no_stra
 @pytest.mark.parametrize("acted", [True, False])
 def test_a_producer_that_leaves_the_slave_that_acted_as_master_is_no_end_of_the_slave(acted: bool) -> None:
     """Its heartbeats go to id 0 alone, so that the slave closes their idle channel; the slave's own log is not here."""
-    slave = "10.0.2.9:10911"
-    incident = Incident()
+    slave, incident = "10.0.2.9:10911", Incident()
     incident.well("broker-a", "broker-b")
-    incident.put(0.0, "harness", "node", source="broker-a/1", address=slave, value={"kind": "slave"})
+    incident.node("broker-a/1", "slave", address=slave)
     for node, host in (("producer-0", "10.0.3.1"), ("producer-1", "10.0.3.2")):
-        incident.put(0.0, "harness", "node", source=node, address=host, value={"kind": "producer"})
+        incident.node(node, "producer", address=host)
         incident.put(3.0, node, "started")
         for at_s, master in ((4.0, ADDRESSES["broker-a"]), (126.0, slave if acted else None), (186.0, None)):
             brokers = {"0": master or ADDRESSES["broker-a"], "1": slave}
             incident.put(at_s, node, "route_changed", topic="orders", value={"brokers": {"broker-a": brokers}})
-        incident.put(130.0, node, "channel", f="open", address=slave, value={"reason": "connected"})
-        incident.put(277.0, node, "channel", f="close", address=slave, value={"reason": "closed"})
+        incident.channel(130.0, node, "open", slave)
+        incident.channel(277.0, node, "close", slave)
     assert bool(episodes_of(incident.rows).episodes) is not acted

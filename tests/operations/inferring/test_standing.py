@@ -84,8 +84,7 @@ def test_a_process_that_stood_still_alone_has_another_phase_since_too() -> None:
     incident.well("broker-b")
     early = [at for at in incident.ticks("broker-a") if at < 200.0]
     incident.registers("broker-a", at=[*early, *(at + 311.0 for at in early), *(at + 491.0 for at in early)])
-    for server in incident.servers:
-        incident.drops(server, "broker-a", 312.0, "expired")
+    incident.all_drop("broker-a", 312.0, "expired")
     one = next(one.hypotheses[0] for one in told(incident) if one.hypotheses[0].fault == "pause")
     assert any("its timers had stood still" in said["says"] for said in one.speaks_for)
 
@@ -98,12 +97,11 @@ def moved(*, boots: bool, dropped: bool = True, goes_on: bool = False) -> Incide
     incident = Incident(900.0)
     incident.well("broker-b")
     incident.well("broker-a", but=() if goes_on else [(300.0, 900.0)])
+    if dropped:
+        incident.all_drop("broker-a", 310.0, "closed")
     for server in incident.servers:
-        if dropped:
-            incident.drops(server, "broker-a", 310.0, "closed")
         for at_s in range(400, 900, 30):
-            about = {"broker_name": "broker-a", "broker_id": 0, "address": MOVED}
-            incident.put(float(at_s), server, "registration", **about, code=0)
+            incident.arrives("broker-a", server, float(at_s), address=MOVED)
     if boots:
         incident.put(399.0, "broker-a", "started", address=MOVED)
     return incident
@@ -141,7 +139,7 @@ def test_a_client_that_came_and_went_is_no_fault() -> None:
     incident = Incident(900.0)
     incident.well("broker-a", "broker-b")
     about = {"address": "10.0.9.9:40001", "value": {"client": "10.0.9.9@1"}}
-    incident.put(0.0, "harness", "node", source="client-0", address="10.0.9.9:40001", value={"kind": "producer"})
+    incident.node("client-0", "producer", address="10.0.9.9:40001")
     incident.put(200.0, "broker-a", "client_heartbeat", **about)
     incident.put(230.0, "broker-a", "client_heartbeat", **about)
     incident.put(240.0, "broker-a", "client_gone", **about, f="closed")

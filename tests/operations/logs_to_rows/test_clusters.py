@@ -115,19 +115,16 @@ def test_one_cluster_stays_one_however_little_its_logs_say(logs: Path) -> None:
 def test_name_servers_of_whom_no_broker_that_they_name_has_a_log_are_of_those_who_list_some(logs: Path) -> None:
     """Cut to what one broker's silence left there, while its own log does not say its address."""
     whole = read_logs([logs / "eu"]).lines
+    boot = next(line for line in whole if line.event == "broker_boot" and "broker-a" in line.file)
     kept = [
         line
         for line in whole
         if (line.event in ("live_removed", "address_removed", "name_removed", "master_address", "broker_registered")
-            and line.fields.get("address") == address_of(whole, "broker-a"))
+            and line.fields.get("address") == boot.fields["address"])
         or (line.file.startswith("broker-a") and line.event == "registered")
         or (line.file.startswith("broker-b") and line.event in ("registered", "broker_boot"))
     ]  # fmt: skip
     assert len(clusters_of(sources_in(kept))) == 1
-
-
-def address_of(lines: Iterable[Line], broker: str) -> str:
-    return next(line.fields["address"] for line in lines if line.event == "broker_boot" and broker in line.file)
 
 
 def test_lines_of_both_clusters_in_one_file_are_named(logs: Path) -> None:

@@ -98,11 +98,7 @@ def test_a_remoting_log_beside_the_only_broker_s_is_that_broker_s(tmp_path: Path
         (BROKER, BROKER.replace(":00:0", ":00:1"), 1),  # one after the other
         (BROKER + LATER, BROKER.replace(":00:", ":20:") + LATER.replace(":00:", ":20:"), 2),  # by turns
         (BROKER + LATER, BROKER + LATER, 1),  # a copy
-        (
-            BROKER + LATER + LAST,
-            LATER + LAST + LAST.replace(" 18:", " 19:"),
-            1,
-        ),  # a block twice
+        (BROKER + LATER + LAST, LATER + LAST + LAST.replace(" 18:", " 19:"), 1),  # a block twice
         (OF_A + BROKER, OF_B + LATER, 2),
         (OF_A + BROKER, OF_A + LATER, 1),
     ],

@@ -48,10 +48,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "cluster": {"name_servers": 2, "brokers": 2},
         "workload": {"sends_per_s": 1, "client_starts": 0, "consumers": 1, "producers": 1},
         "config": {"clients": {"pollNameServerInterval": 20000}},
-        "timeline": [
-            {"at_s": 70, "do": "black_hole", "links": ["broker-a <-> ns-0"]},
-            {"at_s": 240, "do": "heal"},
-        ],
+        "timeline": [{"at_s": 70, "do": "black_hole", "links": ["broker-a <-> ns-0"]}, {"at_s": 240, "do": "heal"}],
         "settle_s": 60,
         "checks": ["routes_are_true"],
     }
@@ -83,10 +80,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 "consumer-0": {"kind": "consumer", "name_servers": []},
             },
         },
-        "timers": {
-            "registration_period": {"ms": 30000, "by": "fitted"},
-            "route_poll": {"ms": 20000, "by": "settings"},
-        },
+        "timers": {"registration_period": {"ms": 30000, "by": "fitted"}, "route_poll": {"ms": 20000, "by": "settings"}},
         "episodes": [
             {
                 "from_ms": zero_ms + 70_000,

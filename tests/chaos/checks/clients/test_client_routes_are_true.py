@@ -21,13 +21,9 @@ def told(builder: HistoryBuilder, at_s: float, *brokers: str, takes_s: float | N
     return builder
 
 
-def story() -> HistoryBuilder:
-    return told(cluster(clients=(CLIENT,)), 2, *BOTH)
-
-
 def crashed() -> HistoryBuilder:
     """broker-a is killed, and both NameServers drop it at once."""
-    builder = story().at(50).fault(*KILL).at(50.01)
+    builder = told(cluster(clients=(CLIENT,)), 2, *BOTH).at(50).fault(*KILL).at(50.01)
     return builder.route("ns-0", "orders", "broker-b").route("ns-1", "orders", "broker-b")
 
 

@@ -5,9 +5,7 @@ import pytest
 from nemesrv.chaos.checks.cause import cause_of
 from nemesrv.chaos.checks.clients.dead_brokers_avoided import judge
 from nemesrv.chaos.verdict import Validity
-from tests.chaos.builder import KILL, PAUSE, HistoryBuilder, address_of, cluster, example, valid
-
-"""It lost broker-a at 100 s."""
+from tests.chaos.builder import HOLE, KILL, PAUSE, HistoryBuilder, address_of, cluster, example, valid
 
 
 def send(
@@ -142,8 +140,7 @@ def test_who_registers_elsewhere_leaves_a_topic_its_last_broker(listed: list[str
 
 
 def test_a_broker_that_only_this_client_cannot_reach_is_not_judged() -> None:
-    builder = cluster(clients=("producer-0",)).at(100)
-    builder.fault("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "producer-0", "broker-a")
+    builder = cluster(clients=("producer-0",)).at(100).black_hole("producer-0", "broker-a")
     verdict = send(builder, 400, "broker-a").end(500).judged(judge)
     assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
 
@@ -165,11 +162,11 @@ def test_a_broker_is_judged_until_the_first_name_server_may_have_it_again(last_s
     links = [("broker-a", "ns-0"), ("producer-0", "broker-a")]
     builder = cluster(name_servers=1, clients=("producer-0",)).at(100)
     for link in links:
-        builder.fault("f1", "black_hole", "toxiproxy.bandwidth.rate=0", *link)
+        builder.black_hole(*link)
     send(builder, last_s, "broker-a")
     send(builder, 300, "broker-b")
     for at_s, link in zip((320, 322), links, strict=True):
-        builder.at(at_s).fault("f1", "black_hole", "toxiproxy.bandwidth.rate=0", *link, end=True)
+        builder.at(at_s).fault(*HOLE[:3], *link, end=True)
     verdict = send(builder, 321, "broker-a").end(400).judged(judge)
     assert (verdict.verdict, verdict.examined) == (expected, 1)
     assert verdict.allowed["bound_ms"] == 163_000

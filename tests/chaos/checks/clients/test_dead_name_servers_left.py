@@ -66,7 +66,7 @@ def test_a_client_that_stays_longer_is_invalid() -> None:
 
 def test_a_long_loss_that_another_fault_meets_is_not_told_as_short() -> None:
     builder = chosen(cluster(name_servers=3, clients=(CLIENT,)), 2, "ns-0").at(100).fault(*KILL)
-    builder.at(104).fault("f2", "black_hole", "toxiproxy.bandwidth.rate=0", CLIENT, "ns-1", until_s=105)
+    builder.at(104).black_hole(CLIENT, "ns-1", until_s=105, fault_id="f2")
     verdict = check(builder.at(180).fault(*KILL, end=True).restarted("ns-0").end(260))
     assert verdict.why == (
         "producer-0 lost ns-0 for 80 s, but met another fault after 4 s: only a fault that comes alone is judged"
@@ -121,10 +121,10 @@ def test_a_killed_one_closes_its_channels_so_the_next_poll_leaves_it(left_s: flo
 @pytest.mark.parametrize(("left_s", "expected"), [(130, Validity.VALID), (140, Validity.INVALID)])
 def test_a_fault_of_a_brokers_link_changes_nothing_for_the_client(left_s: float, expected: Validity) -> None:
     builder = chosen(cluster(name_servers=3, clients=(CLIENT,)), 2, "ns-0")
-    builder.at(60).fault("f2", "black_hole", "toxiproxy.bandwidth.rate=0", "broker-a", "ns-1", until_s=75)
+    builder.at(60).black_hole("broker-a", "ns-1", until_s=75, fault_id="f2")
     builder.at(100).fault(*KILL)
     call(chosen(builder, left_s, "ns-1"), left_s, "ns-1")
-    builder.at(104).fault("f3", "black_hole", "toxiproxy.bandwidth.rate=0", "broker-a", "ns-2", until_s=120)
+    builder.at(104).black_hole("broker-a", "ns-2", until_s=120, fault_id="f3")
     verdict = check(builder.at(200).fault(*KILL, end=True).restarted("ns-0").end(260))
     assert (verdict.verdict, verdict.examined) == (expected, 1)
 

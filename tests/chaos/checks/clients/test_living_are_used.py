@@ -15,12 +15,21 @@ from tests.chaos.builder import BOTH, KILL, HistoryBuilder, address_of, cluster,
 RING = [(broker, queue_id) for broker in BOTH for queue_id in range(4)]
 
 
-def story(clients: tuple[str, ...] = ("producer-0",), **workload: Any) -> HistoryBuilder:
+def story(clients: tuple[str, ...] = ("producer-0",), profile: str = "4.9", **workload: Any) -> HistoryBuilder:
     """Every client holds the route of both brokers, four queues each, from 2 s on."""
-    builder = cluster(brokers=BOTH, clients=clients, workload={"topic": "orders", "queues": 4, **workload}).at(2)
+    workload = {"topic": "orders", "queues": 4, **workload}
+    builder = cluster(brokers=BOTH, clients=clients, workload=workload, profile=profile).at(2)
     for client in clients:
         builder.learns(client, *BOTH)
     return builder
+
+
+def isolated(
+    builder: HistoryBuilder, at_s: float, broker: str = "broker-a", *, failed: bool = True, isolation_ms: float = 1
+) -> HistoryBuilder:
+    value = {"failed": failed, "isolation_ms": isolation_ms}
+    about = {"f": "isolated", "broker_name": broker, "duration_ms": 4.0, "value": value}
+    return builder.at(at_s).event("producer-0", "broker_isolated", **about)
 
 
 def sent(builder: HistoryBuilder, at_s: float, queue: tuple[str, int], *, ok: bool = True) -> HistoryBuilder:
@@ -32,8 +41,7 @@ def sent(builder: HistoryBuilder, at_s: float, queue: tuple[str, int], *, ok: bo
     type_ = "ok" if ok else "fail"
     builder.at(at_s + 0.004).event("producer-0", "send_attempt", type=type_, duration_ms=4.0, **of)
     if not ok:
-        about = {"broker_name": queue[0], "duration_ms": 4.0, "value": {"failed": True, "isolation_ms": 1}}
-        builder.event("producer-0", "broker_isolated", f="isolated", **about)
+        isolated(builder, at_s + 0.004, queue[0])
     del of["attempt"], of["address"]
     stored = {**of, "offset": number} if ok else {"op_id": of["op_id"]}
     return builder.event(
@@ -174,9 +182,8 @@ def test_a_try_again_is_at_the_next_queue_of_another_broker() -> None:
 
 def test_with_the_fault_strategy_on_a_broker_may_be_avoided_for_its_isolation() -> None:
     def after(at_s: float, profile: str) -> Validity:
-        builder = story(latency_fault=True)
-        builder.rows[0]["value"] |= {"profile": profile}
-        builder = sent(builder.at(40).fault(*KILL), 41, RING[0], ok=False).at(50).fault(*KILL, end=True)
+        builder = story(profile=profile, latency_fault=True).at(40).fault(*KILL)
+        builder = sent(builder, 41, RING[0], ok=False).at(50).fault(*KILL, end=True)
         return verdict(in_turn(builder, 8, from_s=at_s, ring=RING[4:]), end_s=900).verdict
 
     assert (after(42, "5.x"), after(55, "5.x")) == (Validity.VALID, Validity.INVALID)
@@ -184,18 +191,15 @@ def test_with_the_fault_strategy_on_a_broker_may_be_avoided_for_its_isolation() 
 
 
 def test_an_isolation_of_no_length_excuses_no_turn() -> None:
-    builder = story(latency_fault=True)
-    about = {"broker_name": "broker-a", "duration_ms": 1.0, "value": {"failed": False, "isolation_ms": 0}}
-    builder.at(41).event("producer-0", "broker_isolated", f="isolated", **about)
+    builder = isolated(story(latency_fault=True), 41, failed=False, isolation_ms=0)
     assert kinds(verdict(in_turn(builder, 16, from_s=42, ring=RING[:4]))) == ["never used in 16 sends"]
 
 
 @pytest.mark.parametrize(("wiped_s", "found"), [(50, ["out of its route"]), (58.5, [])])
 def test_while_brokers_are_isolated_sends_go_where_the_route_lets_them(wiped_s: float, found: list[str]) -> None:
     builder = story(latency_fault=True)
-    about = {"duration_ms": 4.0, "value": {"failed": True, "isolation_ms": 1}}
     for broker in BOTH:
-        builder.at(49.5).event("producer-0", "broker_isolated", f="isolated", broker_name=broker, **about)
+        isolated(builder, 49.5, broker)
     for at_s in (50, 58.5):  # a send goes on by the route of 3 s before
         route = route_of(*BOTH)
         route["queues"]["broker-a"][2] = 4 if at_s >= wiped_s else 6
@@ -243,15 +247,12 @@ def test_each_try_that_failed_or_was_slow_isolates_its_broker_but_where_a_key_se
     profile: str, ended: Any, address: str, isolates: bool, ordered: bool
 ) -> None:
     def after(isolated_s: float | None, *, enabled: bool = True, late_ms: float = 0) -> list[Any]:
-        builder = story(latency_fault=enabled, ordered=ordered)
-        builder.rows[0]["value"] |= {"profile": profile}
-        tried(ended, builder=builder)
+        builder = tried(ended, builder=story(profile=profile, latency_fault=enabled, ordered=ordered))
         for row in builder.rows:
             if row["event"] == "send_attempt" and address:
                 row["address"] = address_of(address)
         if isolated_s is not None:
-            of = {"broker_name": "broker-a", "duration_ms": 4.0, "value": {"failed": True, "isolation_ms": 1}}
-            builder.at(20 + ended[2] + isolated_s).event("producer-0", "broker_isolated", f="isolated", **of)
+            isolated(builder, 20 + ended[2] + isolated_s)
         builder.at(20).lag(late_ms, "producer-0", until_s=22)
         return [kind for kind in kinds(verdict(builder, end_s=900)) if kind == "not isolated"]
 
@@ -321,9 +322,8 @@ def test_a_send_that_needs_an_address_ends_with_a_look_up_that_failed() -> None:
 
 def test_with_retry_another_broker_when_not_store_ok_what_is_stored_alone_is_sent_again() -> None:
     def after(*ended: Any) -> list[str]:
-        builder = story()
-        builder.rows[0]["value"] |= {"settings": {"producer-0": {"retryAnotherBrokerWhenNotStoreOK": True}}}
-        return kinds(verdict(tried(*ended, builder=builder)))
+        again = story().run_says(settings={"producer-0": {"retryAnotherBrokerWhenNotStoreOK": True}})
+        return kinds(verdict(tried(*ended, builder=again)))
 
     assert after(("info", 11, 0.001), STORED) == []
     assert after(("info", 11, 0.001)) == ["given up too soon"]
@@ -333,12 +333,10 @@ def test_with_retry_another_broker_when_not_store_ok_what_is_stored_alone_is_sen
 def test_with_the_fault_strategy_on_that_broker_is_isolated_and_one_that_is_not_is_tried(profile: str) -> None:
     """Random pair 1007."""
 
-    def after(*isolated: tuple[float, str, bool], at_s: float = 20) -> Validity:
-        builder = story(latency_fault=True)
-        builder.rows[0]["value"] |= {"profile": profile}
-        for isolated_s, broker, failed in (*isolated, (at_s, "broker-a", True)):
-            of = {"broker_name": broker, "duration_ms": 4.0, "value": {"failed": failed, "isolation_ms": 1}}
-            builder.at(isolated_s).event("producer-0", "broker_isolated", f="isolated", **of)
+    def after(*before: tuple[float, str, bool], at_s: float = 20) -> Validity:
+        builder = story(profile=profile, latency_fault=True)
+        for isolated_s, broker, failed in (*before, (at_s, "broker-a", True)):
+            isolated(builder, isolated_s, broker, failed=failed)
         return verdict(retried(builder.at(at_s + 0.01), "broker-a", "broker-a"), end_s=900).verdict
 
     assert after() is Validity.INVALID
@@ -360,26 +358,19 @@ def test_with_the_fault_strategy_on_that_broker_is_isolated_and_one_that_is_not_
 def test_an_isolated_broker_is_not_sent_to_while_another_one_is_available(
     profile: str, at_s: float, others: tuple[str, ...], wrong: int
 ) -> None:
-    builder = story(latency_fault=True)
-    builder.rows[0]["value"] |= {"profile": profile}
-    for isolated_s, broker, failed in (
-        (20, "broker-a", True),
-        *((20, one, True) for one in others),
-        (21, "broker-a", False),
-        *([(31, "broker-a", True)] if at_s == 31 else []),
-    ):
-        of = {"broker_name": broker, "duration_ms": 4.0, "value": {"failed": failed, "isolation_ms": 1}}
-        builder.at(isolated_s).event("producer-0", "broker_isolated", f="isolated", **of)
+    builder = story(profile=profile, latency_fault=True)
+    for broker in ("broker-a", *others):
+        isolated(builder, 20, broker)
+    isolated(builder, 21, failed=False)
+    if at_s == 31:
+        isolated(builder, 31)
     sent(builder, at_s, RING[0])
     assert kinds(verdict(builder, end_s=900)).count("sent to an isolated broker") == wrong
 
 
 @pytest.mark.parametrize(("profile", "wrong"), [("4.9", 0), ("5.x", 1)])
 def test_4_9_forgets_the_isolation_of_a_broker_that_its_route_lacked_meanwhile(profile: str, wrong: int) -> None:
-    builder = story(latency_fault=True)
-    builder.rows[0]["value"] |= {"profile": profile}
-    of = {"broker_name": "broker-a", "duration_ms": 4.0, "value": {"failed": True, "isolation_ms": 1}}
-    builder.at(20).event("producer-0", "broker_isolated", f="isolated", **of)
+    builder = isolated(story(profile=profile, latency_fault=True), 20)
     whole = next(row["value"] for row in builder.rows if row["event"] == "route_changed")
     without = {part: {name: of for name, of in whole[part].items() if name != "broker-a"} for part in whole}
     for at_s, route in ((20.5, without), (21, whole)):
@@ -390,9 +381,8 @@ def test_4_9_forgets_the_isolation_of_a_broker_that_its_route_lacked_meanwhile(p
 
 @pytest.mark.parametrize(("profile", "said"), [("4.9", Validity.VALID), ("5.x", Validity.INVALID)])
 def test_with_the_fault_strategy_a_retry_of_5_x_leaves_any_broker(profile: str, said: Validity) -> None:
-    builder = story(latency_fault=True)
-    builder.rows[0]["value"] |= {"profile": profile}
-    assert verdict(retried(builder.at(20), "broker-a", "broker-a")).verdict is said
+    builder = story(profile=profile, latency_fault=True).at(20)
+    assert verdict(retried(builder, "broker-a", "broker-a")).verdict is said
 
 
 def reading(builder: HistoryBuilder, skipped: tuple[str, int] | None = None, until_s: int = 390) -> HistoryBuilder:

@@ -12,8 +12,7 @@ from tests.chaos.builder import HistoryBuilder, address_of, cluster, judging, va
 
 NS = [address_of(f"ns-{i}") for i in range(3)]
 STICKY = {"sticky": 1}
-
-
+JAVA = {"client_profile": "java-4.9", "dialler": "java"}
 ORDERS = [list(order) for order in permutations(NS)]
 
 check = judging(judge)
@@ -53,10 +52,7 @@ def test_every_order_of_the_list_is_drawn_by_somebody(starts_: int, orders: int,
 
 def test_of_apaches_clients_only_the_order_in_which_they_chose_is_known_so_nothing_is_said_of_their_lists() -> None:
     names = [f"producer-{number}" for number in range(60)]
-    of_apaches = cluster(name_servers=3, clients=names)
-    for row in of_apaches.rows:
-        if row["event"] == "node" and row["source"] in names:
-            row["value"] |= {"implementation": "apache-5.3.3"}
+    of_apaches = cluster(name_servers=3, clients=names).made_by("apache-5.3.3", *names)
     for number, name in enumerate(names):
         listed = sorted(NS, key=lambda address: address != NS[number % 3])  # its first choice, and the others as given
         of_apaches.at(2 + number / 100).event(name, "name_server_list", value=listed)
@@ -67,12 +63,9 @@ def test_of_apaches_clients_only_the_order_in_which_they_chose_is_known_so_nothi
 @pytest.mark.parametrize(("is_dead", "verdict"), [(True, Validity.VALID), (False, Validity.INVALID)])
 def test_first_choices_while_one_is_dead_are_no_matter_of_chance(is_dead: bool, verdict: Validity) -> None:
     names = [f"java-{number}" for number in range(60)]
-    builder = cluster(name_servers=3, clients=names)
+    builder = cluster(name_servers=3, clients=names).made_by("java", *names, **JAVA)
     if is_dead:
         builder.at(1).fault("f-1", "kill", "signals", "ns-0")
-    for row in builder.rows:
-        if row["event"] == "node" and row["source"] in names:
-            row["value"] |= {"implementation": "java", "client_profile": "java-4.9", "dialler": "java"}
     for number, name in enumerate(names):
         listed = sorted(NS, key=lambda address: address != NS[1 + number % 2])
         builder.at(20 + number / 100).event(name, "name_server_list", value=listed)
@@ -81,10 +74,7 @@ def test_first_choices_while_one_is_dead_are_no_matter_of_chance(is_dead: bool, 
 
 
 def test_what_a_client_under_test_looks_like_is_told_beside_what_it_breaks() -> None:
-    builder = cluster(name_servers=3, clients=("java",))
-    for row in builder.rows:
-        if row["event"] == "node" and row["source"] == "java":
-            row["value"] |= {"client_profile": "java-4.9", "dialler": "java"}
+    builder = cluster(name_servers=3, clients=("java",)).made_by("java", "java", **JAVA)
     builder.at(2).event("java", "name_server_list", value=NS)
     for number in range(20):
         index, old = number % 3, NS[(number - 1) % 3] if number else None
@@ -97,11 +87,8 @@ def test_what_a_client_under_test_looks_like_is_told_beside_what_it_breaks() -> 
 
 
 def test_clients_that_nobody_can_tell_apart_are_unknown_whatever_they_seem_to_do() -> None:
-    builder = cluster(name_servers=3, clients=("java", "java-2"))
-    why = "2 clients of one process ask for the same topics"
-    for row in builder.rows:
-        if row["event"] == "node" and row["source"].startswith("java"):
-            row["value"] |= {"client_profile": "java-4.9", "dialler": "java", "unclear": why}
+    clients, why = ("java", "java-2"), "2 clients of one process ask for the same topics"
+    builder = cluster(name_servers=3, clients=clients).made_by("java", *clients, **JAVA, unclear=why)
     builder.at(2).event("java", "name_server_list", value=NS)
     choice(choice(builder, "java", NS, 0).at(30), "java", NS, 2, NS[0])
     found = check(builder.end(200))
@@ -361,8 +348,7 @@ def test_a_look_up_that_its_clients_own_end_cut_short_has_not_given_up() -> None
 
 
 @pytest.mark.parametrize(
-    ("took_s", "other", "found"),
-    [(0.001, True, {"attempts": 1}), (3.0, True, {}), (3.0, False, {"attempts": 1})],
+    ("took_s", "other", "found"), [(0.001, True, {"attempts": 1}), (3.0, True, {}), (3.0, False, {"attempts": 1})]
 )
 def test_a_look_up_without_a_try_waited_for_another(took_s: float, other: bool, found: dict[str, int]) -> None:
     builder = call(client(), 60, NS[1], "fail", took_s=took_s, value={"tried": []})
@@ -372,8 +358,7 @@ def test_a_look_up_without_a_try_waited_for_another(took_s: float, other: bool, 
 
 @pytest.mark.parametrize(("reset", "found"), [(True, {}), (False, {"attempts": 1})])
 def test_a_client_that_may_have_no_list_yet_has_nothing_to_try(reset: bool, found: dict[str, int]) -> None:
-    builder = client()
-    builder.rows[0]["value"]["name_server_list"] = ["ns-0", "ns-1", "ns-2"]
+    builder = client().run_says(name_server_list=["ns-0", "ns-1", "ns-2"])
     if reset:
         of = "reset-1", "reset_peer", "toxiproxy.reset_peer", "producer-0", "address-server"
         builder.at(59.9).fault(*of, until_s=60.1)

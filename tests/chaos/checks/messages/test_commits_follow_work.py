@@ -92,14 +92,8 @@ def test_where_one_commit_goes_past_several_messages_no_more_is_wrong_than_was_e
 def test_whose_queue_it_was_is_not_known_where_a_stranger_has_a_brokers_address() -> None:
     """A random scenario with acts by hand, 75042: one queue, pulled and committed under two names."""
     told = committed(sent(worked(story(topic="orders"), 3), 104, 3), 105, 4, 3)
-    about = {
-        "type": "ok",
-        "fault_id": "act-1",
-        "target": "ns-0",
-        "broker_name": "broker-x",
-        "address": "10.9.9.9:10911",
-    }
-    told.at(90).event("admin", "admin", f="register", duration_ms=5, value={"topics": {"orders": 4}}, **about)
+    about = {"broker_name": "broker-x", "address": "10.9.9.9:10911", "value": {"topics": {"orders": 4}}}
+    told.at(90).act("register", "ns-0", **about)
     assert verdict(told).verdict is Validity.UNKNOWN
 
 
@@ -360,9 +354,7 @@ def test_what_was_worked_off_is_committed_before_a_queue_goes(dropped_s: float, 
 def test_of_somebody_elses_broker_no_commits_are_known() -> None:
     builder = ran(worked(story(), 3), 106, 111)
     assert verdict(builder).verdict is Validity.INVALID
-    (row,) = (row for row in builder.rows if row["event"] == "node" and row["source"] == "broker-a")
-    row["value"] |= {"implementation": "apache-4.9.8"}
-    assert verdict(builder).verdict is Validity.UNKNOWN
+    assert verdict(builder.made_by("apache-4.9.8", "broker-a")).verdict is Validity.UNKNOWN
 
 
 def test_a_process_of_a_broker_has_what_it_was_told_last_and_nothing_else() -> None:
@@ -393,8 +385,7 @@ def test_a_broker_that_answers_an_offset_that_nobody_committed_is_guilty(answere
 def test_an_offset_goes_with_its_deleted_topic(profile: str, answered: int, again: bool, found: bool) -> None:
     told = taken(cluster(clients=CLIENTS, profile=profile, workload={"queues": 4}).at(10))
     builder = committed(worked(told, 5), 110, 5, -1)
-    about = {"target": "broker-a", "topic": AT["topic"], "fault_id": "delete_topic-1", "duration_ms": 5.0}
-    dropped(builder.at(115)).at(120).event("admin", "admin", f="delete_topic", type="ok", **about)
+    dropped(builder.at(115)).at(120).act("delete_topic", "broker-a", topic=AT["topic"])
     builder.event("broker-a", "topic", topic=AT["topic"], value=None)
     if again:
         committed(builder, 130, 5, -1)
@@ -415,7 +406,7 @@ def test_an_offset_goes_with_its_deleted_topic(profile: str, answered: int, agai
 def test_who_unregisters_has_committed_before(at_s: float, channel: str, faulty: bool, found: list[str]) -> None:
     builder = worked(story(), 3).at(140).hears("broker-a", "consumer-0", "c-0")
     if faulty:
-        builder.at(148).fault("f1", "black_hole", "toxiproxy", "consumer-0", "broker-a", until_s=149)
+        builder.at(148).black_hole("consumer-0", "broker-a", until_s=149)
     rows = [(150.0, lambda: builder.forgets("broker-a", "consumer-0", "unregistered", channel="c-0"))]
     rows.append((at_s, lambda: committed(builder, at_s, 3, -1, by=None)))
     for seconds, tell in sorted(rows, key=lambda row: row[0]):
@@ -448,14 +439,7 @@ def test_where_a_broker_keeps_each_offset_one_too_high_no_consumer_went_back_or_
     builder = worked(story(), 30)
     for offset in (10, 20, 30):
         committed(builder, 100 + offset, offset, offset - 9 if offset > 10 else -1)
-    builder = dropped(builder.at(140), offset=30).event(
-        "broker-a",
-        "commit",
-        f="update",
-        offset=29,
-        **AT,
-        value={"group": CONSUMER_GROUP, "client": "127.0.0.1@consumer-0#1700000000000", "before": 31},
-    )
+    committed(dropped(builder.at(140), offset=30), 140, 29, 31)
     found = verdict(taken(builder.at(150), offset=31, node="consumer-1"))
     assert {(example.who, example.more["kind"]) for example in found.examples} == {
         ("broker-a", "did not keep a committed offset")

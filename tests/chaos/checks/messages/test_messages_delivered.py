@@ -137,13 +137,7 @@ def delayed(builder: HistoryBuilder, received_s: float | None) -> HistoryBuilder
 
 @pytest.mark.parametrize(
     ("received_s", "found"),
-    [
-        (104, "before its delay was over"),
-        (105, None),
-        (109.9, None),
-        (120, "late"),
-        (None, "not received"),
-    ],
+    [(104, "before its delay was over"), (105, None), (109.9, None), (120, "late"), (None, "not received")],
 )
 def test_a_delayed_message_comes_when_its_delay_is_over(received_s: float | None, found: str | None) -> None:
     judged = verdict(delayed(story(), received_s))
@@ -161,13 +155,7 @@ def test_a_message_that_was_kept_had_reached_the_listener(took_s: float, found: 
 @pytest.mark.parametrize("how", ["broker", "anew"])
 @pytest.mark.parametrize(
     ("again_s", "found"),
-    [
-        (110.9, "before its delay was over"),
-        (111, None),
-        (116, None),
-        (130, "late"),
-        (None, "not received"),
-    ],
+    [(110.9, "before its delay was over"), (111, None), (116, None), (130, "late"), (None, "not received")],
 )
 def test_what_was_sent_back_comes_again_after_ten_seconds(how: str, again_s: float | None, found: str | None) -> None:
     retry = {**AT, "topic": "%RETRY%nemesrv-consumers", "offset": 0, "op_id": "take-1"}

@@ -39,15 +39,12 @@ def test_an_offset_given_twice_is_invalid() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sent_s", "offset", "expected"),
-    [(70, 9, Validity.INVALID), (70, 10, Validity.VALID), (99.9, 9, Validity.VALID)],
+    ("sent_s", "offset", "expected"), [(70, 9, Validity.INVALID), (70, 10, Validity.VALID), (99.9, 9, Validity.VALID)]
 )
 def test_a_new_master_gives_no_offset_again_that_it_had_copied(sent_s: float, offset: int, expected: Validity) -> None:
     builder = cluster(1, ("broker-a", "broker-a/1"), ("producer-0",)).at(sent_s)
     builder.event("producer-0", "send", type="ok", msg_key="k-0", offset=9, duration_ms=1, **AT)
-    builder.at(100).fault(*KILL)
-    about = {"type": "ok", "fault_id": "act-1", "target": "broker-a/1", "duration_ms": 5}
-    builder.at(110).event("admin", "admin", f="switch", **about)
+    builder.at(100).fault(*KILL).at(110).act("switch", "broker-a/1")
     builder.at(130).event("producer-0", "send", type="ok", msg_key="k-1", offset=offset, duration_ms=1, **AT)
     assert builder.end(200).judged(judge).verdict is expected
 
@@ -129,7 +126,7 @@ def answered(
     builder.at(30 + took_ms / 1000).event("consumer-0", "pull", type="ok", offset=asked, **pull, **AT)
     builder.made_by(made_by, "broker-a")
     if by_hand:
-        builder.at(20).event("admin", "admin", f="update_config", type="ok", target=broker, value={"settings": by_hand})
+        builder.at(20).act("update_config", broker, value={"settings": by_hand})
     verdict = builder.at(60).event("prober", "read_done", offset=6, **AT).end(70).judged(judge)
     return [(one.what, str(one.more["kind"]).removeprefix("answered a wrong ")) for one in verdict.examples]
 
@@ -187,11 +184,10 @@ def test_a_slave_has_what_its_master_acknowledged_in_quiet_times(cut_s: float | 
     builder = cluster(1, ("broker-a", "broker-a/1"), ("producer-0", "consumer-0"), workload={"topic": "orders"})
     if cut_s is not None:
         builder.at(cut_s).fault("f1", "cut", "toxiproxy.disabled", "broker-a/1", "broker-a")
-    where = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
     for offset in range(4):
-        builder.at(100 + offset).event("producer-0", "send", type="ok", offset=offset, duration_ms=1, **where)
+        builder.at(100 + offset).event("producer-0", "send", type="ok", offset=offset, duration_ms=1, **AT)
     said = {"code": 19, "value": {"max": 2, "min": 0, "next": 2}, "address": address_of("broker-a/1")}
-    builder.at(150).event("consumer-0", "pull", type="ok", offset=2, duration_ms=15_001.0, **said, **where)
+    builder.at(150).event("consumer-0", "pull", type="ok", offset=2, duration_ms=15_001.0, **said, **AT)
     found = builder.end(200).judged(judge)
     assert [example.what for example in found.examples] == (["broker-a/1"] if wrong else [])
 
@@ -235,8 +231,7 @@ def test_a_broker_goes_by_the_settings_that_an_operator_gave_it_while_it_ran() -
 def test_an_operator_may_send_a_group_anywhere() -> None:
     builder = cluster(clients=("producer-0", "consumer-0")).at(10)
     builder.event("producer-0", "send", type="ok", msg_key="k-0", offset=8, **AT)
-    reset = {"group": "nemesrv-consumers", "offsets": {"0": 2}}
-    builder.at(20).event("broker-a", "offset_reset", f="here", topic="orders", broker_name="broker-a", value=reset)
+    builder.at(20).offset_reset("orders", "broker-a", 2)
     said = {"max": 9, "min": 0, "next": 2}
     builder.at(31).event("consumer-0", "pull", type="ok", offset=9, code=21, duration_ms=1.0, value=said, **AT)
     assert builder.judged(judge).verdict is Validity.VALID

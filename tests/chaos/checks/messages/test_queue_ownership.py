@@ -63,30 +63,24 @@ def test_a_round_over_a_slow_link_takes_longer_than_one_call(latency_ms: int, ex
     assert check(builder.end(300)).verdict is expected
 
 
-@pytest.mark.parametrize(("settled_s", "expected"), [(172, Validity.VALID), (176, Validity.INVALID)])
-def test_queues_are_shared_once_the_last_consumer_knows_the_loss(settled_s: float, expected: Validity) -> None:
-    """One learns at 120 s that the broker is gone, the other at 150 s; Qr + A = 23 s later each queue has one owner."""
-    builder = group().at(101).fault(*KILL).at(120).learns("consumer-0", "broker-b")
-    assign(builder, 121, "consumer-0", B[:2]).at(150).learns("consumer-1", "broker-b")
-    assert check(assign(builder, settled_s, "consumer-1", B[2:]).end(260)).verdict is expected
-
-
-@pytest.mark.parametrize(("settled_s", "expected"), [(190, Validity.VALID), (196, Validity.INVALID)])
-def test_a_round_may_ask_a_hung_broker_for_each_of_its_queues(settled_s: float, expected: Validity) -> None:
-    """Qr + A after the route came at 150 s, and 5 s for each of the four queues."""
-    builder = group().at(101).fault(*PAUSE).at(120).learns("consumer-0", "broker-b")
-    assign(builder, 121, "consumer-0", B[:2]).at(150).learns("consumer-1", "broker-b")
-    assert check(assign(builder, settled_s, "consumer-1", B[2:]).end(260)).verdict is expected
-
-
-@pytest.mark.parametrize(("settled_s", "expected"), [(208, Validity.VALID), (212, Validity.INVALID)])
-def test_a_round_may_ask_a_hung_name_server_for_each_queue_given_up(settled_s: float, expected: Validity) -> None:
-    """Qr + A after the route came at 150 s, and for each of the four queues 3 s for the lock, and 2 C for the look-up:
-    two NameServers are on the list."""
-    builder = group().at(101).fault(*KILL).at(120).learns("consumer-0", "broker-b")
-    assign(builder, 121, "consumer-0", B[:2]).at(150).learns("consumer-1", "broker-b")
-    builder.at(155).fault("f2", "black_hole", "toxiproxy.bandwidth.rate=0", "consumer-1", "ns-0", until_s=200)
-    assert check(assign(builder, settled_s, "consumer-1", B[2:]).end(260)).verdict is expected
+@pytest.mark.parametrize(
+    ("fault", "is_cut", "in_time_s", "late_s"),
+    [
+        (KILL, False, 172, 176),  # Qr + A = 23 s
+        (PAUSE, False, 190, 196),  # and 5 s for each of the four queues, of which the hung broker is asked
+        (KILL, True, 208, 212),  # and for each 3 s for the lock, and 2 C for the look-up: two NameServers are listed
+    ],
+)
+def test_queues_are_shared_once_the_last_consumer_knows_the_loss(
+    fault: Any, is_cut: bool, in_time_s: float, late_s: float
+) -> None:
+    """One learns at 120 s that the broker is gone, the other at 150 s; it may be cut off from a NameServer."""
+    for settled_s, expected in ((in_time_s, Validity.VALID), (late_s, Validity.INVALID)):
+        builder = group().at(101).fault(*fault).at(120).learns("consumer-0", "broker-b")
+        assign(builder, 121, "consumer-0", B[:2]).at(150).learns("consumer-1", "broker-b")
+        if is_cut:
+            builder.at(155).black_hole("consumer-1", "ns-0", until_s=200, fault_id="f2")
+        assert check(assign(builder, settled_s, "consumer-1", B[2:]).end(260)).verdict is expected
 
 
 @pytest.mark.parametrize(("back_s", "expected"), [(172, Validity.VALID), (176, Validity.INVALID)])

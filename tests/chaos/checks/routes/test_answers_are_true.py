@@ -16,8 +16,7 @@ check = judging(judge)
 def registered(builder: HistoryBuilder, at_s: float, broker: str, version: int = 1, how: str = "ok") -> HistoryBuilder:
     """The broker has registered with both NameServers, which took 10 ms."""
     for name_server in ("ns-0", "ns-1"):
-        fields = {"type": how, "name_server": address_of(name_server), "duration_ms": 10.0}
-        builder.at(at_s + 0.01).event(broker, "register", value={"topics": 2, "version": version}, **fields)
+        builder.at(at_s + 0.01).register(broker, name_server, how=how, topics=2, version=version)
     return builder
 
 
@@ -52,8 +51,7 @@ def test_the_route_of_the_table_is_right() -> None:
 
 def test_an_order_configuration_is_in_no_route_unless_order_message_enable_is_on() -> None:
     for settings, expected in (({}, Validity.INVALID), ({"orderMessageEnable": True}, Validity.VALID)):
-        builder = asked(story(), 40, {**route_of(*BOTH), "order": "broker-a:4"})
-        builder.rows[0]["value"]["settings"] = {"ns-0": settings}
+        builder = asked(story(), 40, {**route_of(*BOTH), "order": "broker-a:4"}).run_says(settings={"ns-0": settings})
         assert check(builder.end(100)).verdict is expected
 
 
@@ -77,9 +75,7 @@ def test_code_17_is_right_while_no_broker_has_the_topic_and_code_1_never() -> No
 
 def test_code_1_is_right_while_a_name_server_waits_for_service() -> None:
     def waiting(at_s: float) -> Verdict:
-        builder = asked(story(), at_s, code=1).end(100)
-        builder.rows[0]["value"]["timers"] = {"W_ms": 45_000.0}
-        return check(builder)
+        return check(asked(story(), at_s, code=1).run_says(timers={"W_ms": 45_000.0}).end(100))
 
     assert waiting(at_s=40).verdict is Validity.VALID
     assert waiting(at_s=46).verdict is Validity.INVALID
@@ -87,17 +83,16 @@ def test_code_1_is_right_while_a_name_server_waits_for_service() -> None:
 
 def test_a_name_server_of_5_x_that_waits_for_service_answers_nothing_else() -> None:
     def answers(at_s: float, profile: str = "5.x") -> Validity:
-        builder = asked(story(), at_s, route_of(*BOTH)).end(100)
-        builder.rows[0]["value"] |= {"timers": {"W_ms": 45_000.0}, "profile": profile}
-        return check(builder).verdict
+        builder = asked(story(), at_s, route_of(*BOTH)).run_says(timers={"W_ms": 45_000.0}, profile=profile)
+        return check(builder.end(100)).verdict
 
     assert [answers(40), answers(46), answers(40, "4.9")] == [Validity.INVALID, Validity.VALID, Validity.VALID]
 
 
 def test_a_name_server_whose_wall_clock_goes_back_waits_for_service_again() -> None:
     def waiting(at_s: float) -> Verdict:
-        builder = story().at(60).event("harness", "clock", source="ns-0", fault_id="c", value={"step_ms": -30_000.0})
-        builder.rows[0]["value"]["timers"] = {"W_ms": 45_000.0}
+        builder = story().run_says(timers={"W_ms": 45_000.0}).at(60)
+        builder.event("harness", "clock", source="ns-0", fault_id="c", value={"step_ms": -30_000.0})
         return check(asked(builder, at_s, code=1).end(100))
 
     assert [waiting(at_s).verdict for at_s in (50, 70, 76)] == [Validity.INVALID, Validity.VALID, Validity.INVALID]

@@ -18,27 +18,21 @@ def route(at: str | None) -> dict[str, object] | None:
     return found
 
 
-def history(ns_1: str | None = NEW, client: str = NEW) -> HistoryBuilder:
-    """At 130 s ns-0 has the new address and ns-1 what is said; at 150 s the client's route has what is said."""
+def history(ns_1: str | None = NEW) -> HistoryBuilder:
+    """At 130 s ns-0 has the new address and ns-1 what is said; at 150 s the client's route has the new one."""
     builder = cluster(clients=("producer-0",)).topic("broker-b", "orders")
     for server in ("ns-0", "ns-1"):
         for broker in ("broker-a", "broker-b"):
-            about = {"broker_name": broker, "broker_id": 0, "address": address_of(broker), "code": 0}
-            builder.event(server, "registration", **about)
+            builder.registration(server, broker)
     builder.at(2).event("producer-0", "route_changed", topic="orders", value=route(OLD))
     builder.at(100).fault(*KILL)
     for server in ("ns-0", "ns-1"):
-        gone = {"broker_name": "broker-a", "address": OLD, "value": {"reason": "closed"}}
-        builder.at(100.01).event(server, "broker_dropped", **gone).event(
-            server, "route", topic="orders", value=route(None)
-        )
+        builder.at(100.01).drops(server, "broker-a").event(server, "route", topic="orders", value=route(None))
     builder.at(110).moved("broker-a", NEW).topic("broker-a", "orders").fault(*KILL, end=True)
     builder.at(130)
     for server, at in (("ns-0", NEW), ("ns-1", ns_1)):
-        about = {"broker_name": "broker-a", "broker_id": 0, "address": NEW, "code": 0}
-        builder.event(server, "registration", **about).event(server, "route", topic="orders", value=route(at))
-    builder.at(150).event("producer-0", "route_changed", topic="orders", value=route(client))
-    return builder
+        builder.registration(server, "broker-a", address=NEW).event(server, "route", topic="orders", value=route(at))
+    return builder.at(150).event("producer-0", "route_changed", topic="orders", value=route(NEW))
 
 
 def use(builder: HistoryBuilder, at_s: float, broker: str, address: str | None) -> HistoryBuilder:

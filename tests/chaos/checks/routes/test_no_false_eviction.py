@@ -11,19 +11,10 @@ TWO_TOPICS = {"orders": [4, 4, 6, 0], "more": [4, 4, 6, 0]}
 check = judging(judge)
 
 
-def registered(
-    builder: HistoryBuilder, *at_s: float, name_server: str = "ns-0", broker: str = "broker-a"
-) -> HistoryBuilder:
+def registered(builder: HistoryBuilder, *at_s: float) -> HistoryBuilder:
     for moment_s in at_s:
-        builder.at(moment_s).event(name_server, "registration", broker_name=broker, broker_id=0, code=0)
+        builder.at(moment_s).registration("ns-0", "broker-a")
     return builder
-
-
-def dropped(
-    builder: HistoryBuilder, at_s: float, reason: str, *, name_server: str = "ns-0", broker_id: int = 0
-) -> HistoryBuilder:
-    where = {"broker_name": "broker-a", "broker_id": broker_id}
-    return builder.at(at_s).event(name_server, "broker_dropped", value={"reason": reason}, **where)
 
 
 def peace() -> HistoryBuilder:
@@ -33,7 +24,7 @@ def peace() -> HistoryBuilder:
 def silence(dropped_s: float, reason: str = "expired") -> HistoryBuilder:
     """broker-a's link to ns-0 is black from 100 s to 300 s; its last registration there was at 91 s."""
     builder = registered(cluster(), 1, 31, 61, 91).at(100).fault(*HOLE)
-    dropped(builder, dropped_s, reason)
+    builder.at(dropped_s).drops("ns-0", "broker-a", reason)
     return registered(builder.at(300).fault(*HOLE, end=True), 310)
 
 
@@ -53,7 +44,7 @@ def test_a_live_broker_that_nobody_drops_is_valid() -> None:
 
 @pytest.mark.parametrize("reason", ["closed", "unregistered"])
 def test_a_live_reachable_broker_that_is_dropped_is_invalid_and_named_with_the_reason(reason: str) -> None:
-    verdict = check(dropped(peace(), 130, reason).end(160))
+    verdict = check(peace().at(130).drops("ns-0", "broker-a", reason).end(160))
     assert verdict.verdict is Validity.INVALID
     (found,) = (e for e in verdict.examples if e.more["kind"] == "must not be dropped" and e.over_ms)
     of = {"from_s": 130, "to_s": 160, "due_s": 121, "took_s": 30, "allowed_s": 0, "kind": "must not be dropped"}
@@ -64,19 +55,19 @@ def test_a_live_reachable_broker_that_is_dropped_is_invalid_and_named_with_the_r
 def test_every_drop_is_told_with_its_reason_and_when_the_broker_was_back_whether_a_limit_asks_for_it_or_not() -> None:
     first = {"name_server": "ns-0", "broker": "broker-a", "at_ms": 215_000.0, "reason": "expired", "back_ms": 310_000.0}
     again = {**first, "at_ms": 320_000.0, "reason": "closed", "back_ms": None}
-    verdict = check(dropped(silence(215), 320, "closed").end(330))
+    verdict = check(silence(215).at(320).drops("ns-0", "broker-a", "closed").end(330))
     assert verdict.measured["dropped"] == [first, again]
 
 
 @pytest.mark.parametrize("reason", ["expired", "idle"])
 def test_a_live_broker_that_is_dropped_for_silence_is_invalid_by_how_much_too_soon(reason: str) -> None:
-    verdict = check(dropped(peace(), 130, reason).end(160))
+    verdict = check(peace().at(130).drops("ns-0", "broker-a", reason).end(160))
     (example,) = (e for e in verdict.examples if e.over_ms)
     assert (example.more["kind"], example.measured_ms, example.over_ms) == ("dropped too soon", 9_000.0, 111_000.0)
 
 
 def test_a_drop_right_at_a_crash_belongs_to_the_crash() -> None:
-    builder = dropped(peace(), 139.98, "closed").at(140).fault(*KILL)
+    builder = peace().at(139.98).drops("ns-0", "broker-a", "closed").at(140).fault(*KILL)
     assert check(builder.end(200)).verdict is Validity.VALID
 
 
@@ -99,12 +90,12 @@ def test_a_silent_broker_that_is_dropped_too_soon_is_invalid(reason: str, bound:
 
 
 def test_a_slave_that_goes_is_no_master_that_is_dropped() -> None:
-    assert check(dropped(peace(), 130, "closed", broker_id=1).end(160)).verdict is Validity.VALID
+    assert check(peace().at(130).drops("ns-0", "broker-a/1", "closed").end(160)).verdict is Validity.VALID
 
 
 @pytest.mark.parametrize(("at_s", "expected"), [(130, Validity.VALID), (70, Validity.INVALID)])
 def test_a_machine_that_stood_still_may_have_closed_the_channel(at_s: float, expected: Validity) -> None:
-    builder = dropped(peace(), at_s, "closed").at(128).lag(3_000, "broker-a", until_s=131)
+    builder = peace().at(at_s).drops("ns-0", "broker-a", "closed").at(128).lag(3_000, "broker-a", until_s=131)
     assert check(builder.end(160)).verdict is expected
 
 
@@ -117,29 +108,26 @@ def test_a_question_counts_by_a_clock_that_was_set_back(*, asks: bool, verdict: 
         told.at(at_s).event("harness", "clock", source="ns-0", fault_id="c", value={"step_ms": step_ms})
     if asks:
         told.at(80).read("ns-0", "QUERY_DATA_VERSION", "broker-a", value={"version": [0, 0, 1]})
-    assert check(dropped(told, 115, "expired").end(130)).verdict is verdict
+    assert check(told.at(115).drops("ns-0", "broker-a", "expired").end(130)).verdict is verdict
 
 
 @pytest.mark.parametrize(("channel", "verdict"), [("2", Validity.VALID), ("1", Validity.INVALID)])
 def test_another_channel_does_not_keep_that_of_the_registration(channel: str, verdict: Validity) -> None:
     """Nothing is read on the channel of the registration of 1 s for 120 s; heartbeats come to the end."""
     told = cluster(name_servers=1, brokers=("broker-a",), profile="5.x")
-    sent = {"type": "ok", "name_server": address_of("ns-0"), "duration_ms": 10.0}
-    registered(told, 1).registers("ns-0", "broker-a", TWO_TOPICS, channel="1")
-    told.event("broker-a", "register", value={"version": 1}, **sent)
+    registered(told, 1).registers("ns-0", "broker-a", TWO_TOPICS, channel="1").register("broker-a", version=1)
     for at_s in (50, 80, 110):
         told.at(at_s).read("ns-0", "BROKER_HEARTBEAT", "broker-a", channel=channel)
-    assert check(dropped(told, 121, "idle").end(130)).verdict is verdict
+    assert check(told.at(121).drops("ns-0", "broker-a", "idle").end(130)).verdict is verdict
 
 
 @pytest.mark.parametrize(("where", "verdict"), [("10.8.8.8:10911", Validity.VALID), ("", Validity.INVALID)])
 def test_a_broker_that_moved_is_not_taken_out_by_its_old_address(where: str, verdict: Validity) -> None:
     told = cluster(name_servers=1, brokers=("broker-a",), profile="5.x")
-    sent = {"type": "ok", "name_server": address_of("ns-0"), "duration_ms": 10.0, "value": {"version": 1}}
-    registered(told, 1).registers("ns-0", "broker-a", TWO_TOPICS, channel="1").event("broker-a", "register", **sent)
+    registered(told, 1).registers("ns-0", "broker-a", TWO_TOPICS, channel="1").register("broker-a", version=1)
     told.at(20).moved("broker-a", "10.8.8.8:10911")
     registered(told, 21).registers("ns-0", "broker-a", TWO_TOPICS, channel="2", address="10.8.8.8:10911")
-    told.event("broker-a", "register", **sent)
+    told.register("broker-a", version=1)
     told.at(50).read("ns-0", "UNREGISTER_BROKER", "broker-a", channel="1", address=where or address_of("broker-a"))
-    told = told if where else dropped(told, 50, "unregistered")
+    told = told if where else told.at(50).drops("ns-0", "broker-a", "unregistered", address="10.8.8.8:10911")
     assert check(told.end(100)).verdict is verdict

@@ -9,14 +9,8 @@ check = judging(judge)
 
 def crash(*told: tuple[float, str, tuple[str, ...]]) -> HistoryBuilder:
     """broker-a is killed at 100 s and back at 200 s; `told`: when, which node, and the brokers of its route then."""
-    builder = (
-        cluster()
-        .at(100)
-        .fault(*KILL)
-        .at(100.01)
-        .route("ns-0", "orders", "broker-b")
-        .route("ns-1", "orders", "broker-b")
-    )
+    builder = cluster().at(100).fault(*KILL).at(100.01)
+    builder.route("ns-0", "orders", "broker-b").route("ns-1", "orders", "broker-b")
     for at_s, node, brokers in told:
         builder.at(at_s).route(node, "orders", *brokers)
     builder.at(200).fault(*KILL, end=True).restarted("broker-a").topic("broker-a", "orders")
@@ -61,10 +55,11 @@ def test_what_lands_a_moment_before_the_row_of_the_restart_is_the_restart() -> N
 def partition(back_s: float) -> HistoryBuilder:
     """ns-0 loses broker-a's link at 100 s, drops it at 215 s and is healed at 300 s."""
     builder = cluster().at(100).fault(*HOLE).at(215).route("ns-0", "orders", "broker-b")
-    builder.at(300).fault(*HOLE, end=True) if back_s > 300 else builder
-    builder.at(back_s).route("ns-0", "orders", *BOTH)
-    if back_s < 300:
-        builder.at(300).fault(*HOLE, end=True)
+    for at_s in sorted((300, back_s)):
+        if at_s == 300:
+            builder.at(300).fault(*HOLE, end=True)
+        else:
+            builder.at(back_s).route("ns-0", "orders", *BOTH)
     return builder.end(360)
 
 

@@ -21,8 +21,7 @@ def verdict(of: HistoryBuilder, lag_ms: float | None = 1.0) -> Verdict:
 
 def registers(of: HistoryBuilder, node: str, id_: int, *at_s: float, name_server: str = "ns-0") -> HistoryBuilder:
     for when_s in at_s:
-        where: dict[str, Any] = {"broker_name": "broker-a", "broker_id": id_, "address": address_of(node), "code": 0}
-        of.at(when_s).event(name_server, "registration", **where)
+        of.at(when_s).registration(name_server, node, broker_id=id_)
     return of
 
 
@@ -41,8 +40,7 @@ def test_a_master_that_registers_again_and_again_is_one() -> None:
 def told(master: str | None, at_s: float = 45.0, reset_s: float | None = None) -> list[tuple[str, str]]:
     """The slave was answered with this master, while broker-a registers from 1 s until 61 s."""
     of = registers(cluster(brokers=BROKERS), "broker-a", 0, 1, 31, 61)
-    about: dict[str, Any] = {"type": "ok", "name_server": address_of("ns-0"), "duration_ms": 2.0}
-    of.at(at_s).event("broker-a/1", "register", **about, value={"topics": 1, "version": 1, "master": master})
+    of.at(at_s).register("broker-a/1", took_s=0.002, topics=1, version=1, master=master)
     if reset_s is not None:
         of.at(reset_s).fault("f1", "reset", "toxiproxy.reset_peer", "broker-a", "ns-0", until_s=reset_s + 1)
     return [(one.who, one.what) for one in verdict(of).examples]
@@ -59,8 +57,8 @@ def test_a_slave_copies_the_log_of_the_master_in_the_first_answer_of_a_round(fir
     of.at(5).event("broker-a/1", "copies", address=address_of("broker-b"))
     answers = {first_ms: address_of("broker-a"), 2.0: None}
     for took_ms, master in sorted(answers.items()):
-        about: dict[str, Any] = {"type": "ok", "name_server": address_of("ns-0"), "duration_ms": took_ms}
-        of.at(45 + took_ms / 1000).event("broker-a/1", "register", **about, value={"topics": 1, "master": master})
+        took_s = took_ms / 1000
+        of.at(45 + took_s).register("broker-a/1", took_s=took_s, topics=1, master=master)
     found = [one.more["kind"] for one in verdict(of).examples]
     assert found == (["copies from its master"] if is_wrong else [])
 
@@ -102,7 +100,7 @@ def test_two_masters_at_two_name_servers_are_one_at_each() -> None:
 def test_a_slave_that_takes_over_from_a_dead_master_is_one_master() -> None:
     of = registers(cluster(brokers=BROKERS), "broker-a", 0, 10, 40)
     of.at(45).fault("kill-1", "kill", "sigkill", "broker-a")
-    of.at(100).event("admin", "admin", f="switch", type="ok", fault_id="act-1", target="broker-a/1", duration_ms=5)
+    of.at(100).act("switch", "broker-a/1")
     registers(of, "broker-a/1", 0, 100.1, 130)
     shown(of, 100.1, {"0": address_of("broker-a/1")})
     assert verdict(of).verdict is Validity.VALID
@@ -111,7 +109,7 @@ def test_a_slave_that_takes_over_from_a_dead_master_is_one_master() -> None:
 def test_what_a_link_gave_when_its_broker_was_dead_is_nobodys_claim() -> None:
     of = registers(cluster(brokers=BROKERS), "broker-a", 0, 10, 40)
     of.at(45).fault("kill-1", "kill", "sigkill", "broker-a")
-    of.at(60).event("admin", "admin", f="switch", type="ok", fault_id="act-1", target="broker-a/1", duration_ms=5)
+    of.at(60).act("switch", "broker-a/1")
     registers(of, "broker-a/1", 0, 60.1, 90)
     registers(of, "broker-a", 0, 95)
     assert verdict(of).verdict is Validity.VALID
@@ -275,14 +273,7 @@ def test_a_slave_acts_as_master_without_the_write_permission() -> None:
 def test_what_somebody_registered_by_hand_is_nobodys_second_master() -> None:
     of = registers(cluster(brokers=BROKERS), "broker-a", 0, 10, 40, 70)
     asked: dict[str, Any] = {"broker_name": "broker-a", "broker_id": 0, "address": "10.9.9.9:10911"}
-    said: dict[str, Any] = {
-        "type": "ok",
-        "fault_id": "act-1",
-        "target": "ns-0",
-        "duration_ms": 5,
-        "value": {"topics": {"orders": 4}},
-    }
-    of.at(50).event("admin", "admin", f="register", **asked, **said)
-    of.event("ns-0", "registration", **asked, code=0)
+    of.at(50).act("register", "ns-0", **asked, value={"topics": {"orders": 4}})
+    of.registration("ns-0", "broker-a", address="10.9.9.9:10911")
     shown(of, 50, {"0": "10.9.9.9:10911"})
     assert verdict(of).verdict is Validity.VALID

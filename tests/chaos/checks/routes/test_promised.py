@@ -8,9 +8,8 @@ import pytest
 from nemesrv.chaos.checks import CHECKS
 from nemesrv.chaos.checks.cause import cause_of, guilty_nodes
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import BOTH, HistoryBuilder, address_of, cluster
+from tests.chaos.builder import BOTH, HOLE, HistoryBuilder, address_of, cluster
 
-BLACK_HOLE = ("black_hole", "toxiproxy.bandwidth.rate=0")
 ELSEWHERE = "10.9.9.9:10911"
 
 
@@ -25,18 +24,16 @@ def promising(name: str, value: object, **how: Any) -> HistoryBuilder:
 def tables_apart(from_s: float, to_s: float, **how: Any) -> HistoryBuilder:
     """ns-0 cannot be reached by broker-a, and has dropped it meanwhile."""
     story = promising("tables_agree_within_s", 60, **how)
-    story.at(from_s - 95).fault("f1", *BLACK_HOLE, "broker-a", "ns-0").at(from_s).route("ns-0", "orders", "broker-b")
-    story.at(to_s).fault("f1", *BLACK_HOLE, "broker-a", "ns-0", end=True)
-    return story.route("ns-0", "orders", "broker-a", "broker-b")
+    story.at(from_s - 95).fault(*HOLE).at(from_s).route("ns-0", "orders", "broker-b")
+    return story.at(to_s).fault(*HOLE, end=True).route("ns-0", "orders", "broker-a", "broker-b")
 
 
 def master_moves(*at_s: float) -> HistoryBuilder:
     """Somebody registered another broker-a by hand, which no window is made for; each time its own comes back."""
     story = promising("masters_stay", True, name_servers=1)
     for number, when_s in enumerate(at_s):
-        by_hand = {"target": "ns-0", "fault_id": f"register-{number}", "broker_name": "broker-a", "broker_id": 0}
-        answered = {"address": ELSEWHERE, "code": 0, "type": "ok", "duration_ms": 5.0}
-        story.at(when_s).event("admin", "admin", f="register", value={}, **by_hand, **answered)
+        by_hand = {"fault_id": f"register-{number}", "broker_name": "broker-a", "broker_id": 0, "address": ELSEWHERE}
+        story.at(when_s).act("register", "ns-0", value={}, **by_hand)
         for later_s, address in ((0, ELSEWHERE), (15, address_of("broker-a"))):
             route = {"brokers": {"broker-a": {"0": address}}, "queues": {"broker-a": [4, 4, 6, 0]}}
             story.at(when_s + later_s).event("ns-0", "route", topic="orders", value=route)
@@ -45,9 +42,8 @@ def master_moves(*at_s: float) -> HistoryBuilder:
 
 def permission_wiped(*perms: tuple[float, int]) -> HistoryBuilder:
     """It is wiped at 100 s, and the table has it so from these times on."""
-    story = promising("wipes_last", True, name_servers=1, brokers=("broker-a",)).at(100)
-    about = {"target": "ns-0", "fault_id": "wipe_write_perm-1", "broker_name": "broker-a", "code": 0, "type": "ok"}
-    story.event("admin", "admin", f="wipe_write_perm", broker_id=0, duration_ms=5.0, value={}, **about)
+    story = promising("wipes_last", True, name_servers=1, brokers=("broker-a",))
+    story.at(100).act("wipe_write_perm", "ns-0", broker_name="broker-a", broker_id=0, value={})
     for at_s, perm in perms:
         route = {"brokers": {"broker-a": {"0": address_of("broker-a")}}, "queues": {"broker-a": [4, 4, perm, 0]}}
         story.at(at_s).event("ns-0", "route", topic="orders", value=route)
@@ -57,7 +53,7 @@ def permission_wiped(*perms: tuple[float, int]) -> HistoryBuilder:
 def polls(*at_s: float) -> HistoryBuilder:
     """Of consumer-0, whose commits hang meanwhile."""
     story = promising("polls_within_s", 60, clients=("consumer-0",))
-    story.at(31).fault("f1", *BLACK_HOLE, "consumer-0", "broker-a")
+    story.at(31).black_hole("consumer-0", "broker-a")
     for when_s in at_s:
         story.at(when_s).event("consumer-0", "scheduled_task", f="updateTopicRouteInfoFromNameServer", duration_ms=1.0)
     return story
@@ -68,16 +64,8 @@ def polls(*at_s: float) -> HistoryBuilder:
     [
         ("routes_converge", lambda: tables_apart(195, 250), lambda: tables_apart(195, 260)),
         ("one_master", master_moves, lambda: master_moves(100)),
-        (
-            "done_by_hand",
-            lambda: permission_wiped((100.001, 4)),
-            lambda: permission_wiped((100.001, 4), (160, 6)),
-        ),
-        (
-            "timers_kept",
-            lambda: polls(*range(1, 400, 59)),
-            lambda: polls(*range(1, 200, 59), *range(240, 400, 59)),
-        ),
+        ("done_by_hand", lambda: permission_wiped((100.001, 4)), lambda: permission_wiped((100.001, 4), (160, 6))),
+        ("timers_kept", lambda: polls(*range(1, 400, 59)), lambda: polls(*range(1, 200, 59), *range(240, 400, 59))),
     ],
 )
 def test_a_promise_is_kept_or_broken(
@@ -135,13 +123,11 @@ def test_name_servers_on_nobodys_list_promise_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("received_s", "expected"),
-    [(159.0, Validity.VALID), (161.0, Validity.INVALID), (None, Validity.INVALID)],
+    ("received_s", "expected"), [(159.0, Validity.VALID), (161.0, Validity.INVALID), (None, Validity.INVALID)]
 )
 def test_a_message_is_due_by_its_promise_alone(received_s: float | None, expected: Validity) -> None:
-    clients = ("producer-0", "consumer-0")
-    story = promising("delivered_within_s", 60, clients=clients)
-    story.at(50).fault("f1", *BLACK_HOLE, "consumer-0", "broker-a")
+    story = promising("delivered_within_s", 60, clients=("producer-0", "consumer-0"))
+    story.at(50).black_hole("consumer-0", "broker-a")
     place = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0, "offset": 7, "msg_key": "k"}
     story.at(100).event("producer-0", "send", type="ok", op_id="1", duration_ms=1.0, **place)
     if received_s is not None:
@@ -155,7 +141,7 @@ def test_a_message_is_due_by_its_promise_alone(received_s: float | None, expecte
 
 
 def test_without_a_promise_such_a_message_waits() -> None:
-    story = cluster(clients=("producer-0", "consumer-0")).at(50).fault("f1", *BLACK_HOLE, "consumer-0", "broker-a")
+    story = cluster(clients=("producer-0", "consumer-0")).at(50).black_hole("consumer-0", "broker-a")
     place = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0, "offset": 7, "msg_key": "k"}
     story.at(100).event("producer-0", "send", type="ok", op_id="1", duration_ms=1.0, **place).end(400)
     assert story.judged(CHECKS["messages_delivered"]).measured["waiting"] == 1

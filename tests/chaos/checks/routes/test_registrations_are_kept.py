@@ -4,22 +4,14 @@ import pytest
 
 from nemesrv.chaos.checks.routes.registrations_are_kept import judge
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import HOLE, KILL, PAUSE, HistoryBuilder, address_of, cluster, judging
+from tests.chaos.builder import HOLE, KILL, PAUSE, HistoryBuilder, cluster, judging
 
 check = judging(judge)
 
 
 def register(builder: HistoryBuilder, at_s: float, how: str = "ok", took_s: float = 0.01) -> HistoryBuilder:
     """broker-a has registered with ns-0, which took that long until it was acknowledged, or given up."""
-    builder.at(at_s + took_s).event(
-        "broker-a",
-        "register",
-        type=how,
-        name_server=address_of("ns-0"),
-        duration_ms=took_s * 1000,
-        value={"version": 1},
-    )
-    return builder
+    return builder.at(at_s + took_s).register("broker-a", how=how, took_s=took_s, version=1)
 
 
 def story(*ticks_s: float) -> HistoryBuilder:
@@ -60,8 +52,7 @@ def test_a_name_server_scans_no_sooner_than_after_its_last_pause(again: bool) ->
 
 
 @pytest.mark.parametrize(
-    ("by_hand", "beats", "wrong"),
-    [(True, False, 0), (True, True, 0), (False, False, 1), (False, True, 1)],
+    ("by_hand", "beats", "wrong"), [(True, False, 0), (True, True, 0), (False, False, 1), (False, True, 1)]
 )
 @pytest.mark.parametrize("sets_clock", [True, False])
 def test_a_registration_by_hand_lasts_for_the_default_of_120_s(
@@ -83,9 +74,8 @@ def test_a_registration_by_hand_lasts_for_the_default_of_120_s(
 def test_a_broker_that_leaves_a_topics_route_though_its_channel_lives_is_invalid_whatever_its_link_does() -> None:
     def left(ended_s: float | None, by: str = "peer") -> Verdict:
         told = story(10).at(5).fault("f1", "reset", "toxiproxy.reset_peer", "broker-a", "ns-0")
-        about = {"broker_name": "broker-a", "broker_id": 0, "address": address_of("broker-a")}
         for at_s in (0.995, 10.005):
-            told.at(at_s).event("ns-0", "request_read", f="REGISTER_BROKER", op_id="1", **about)
+            told.at(at_s).read("ns-0", "REGISTER_BROKER", "broker-a", channel="1")
         if ended_s is not None:
             told.at(ended_s).event("ns-0", "channel_ended", f=by, op_id="1", value={"reason": "closed"})
         return check(told.at(50).route("ns-0", "orders").end(90))
@@ -113,11 +103,17 @@ def test_a_registration_counts_by_the_wall_clock_of_the_last_one(dropped_s: floa
     assert wrong == ([] if dropped_s else ["must not hold a silent broker"])
 
 
+def cut_off(until_s: int = 130) -> HistoryBuilder:
+    """A black hole from 20 s on, in which each registration is given up."""
+    builder = story(10).at(20).fault(*HOLE)
+    for at_s in range(40, until_s + 1, 30):
+        register(builder, at_s, how="info", took_s=6)
+    return builder
+
+
 def healed(back_s: float) -> HistoryBuilder:
     """A black hole from 20 to 175 s; the broker registers again at 180 s and is in the table at `back_s`."""
-    builder = story(10).at(20).fault(*HOLE)
-    for at_s in (40, 70, 100, 130, 160):
-        register(builder, at_s, how="info", took_s=6)
+    builder = cut_off(160)
     builder.at(175).fault(*HOLE, end=True)
     register(register(builder, 180), 210)
     return builder.at(130.015).route("ns-0", "orders").at(back_s).route("ns-0", "orders", "broker-a")
@@ -136,10 +132,7 @@ def test_after_a_heal_the_acknowledgement_counts_and_not_only_the_window_of_the_
 )
 def test_silence_counts_from_the_last_registration_and_not_from_the_fault(gone_s: float, verdict: Validity) -> None:
     """Acknowledged at 10.01 s, silent from 20 s: gone min(E, I) after 10.01 s, though 20 + E + S were 150 s."""
-    builder = story(10).at(20).fault(*HOLE)
-    for at_s in (40, 70, 100, 130):
-        register(builder, at_s, how="info", took_s=6)
-    assert check(builder.at(gone_s).route("ns-0", "orders").end(170)).verdict is verdict
+    assert check(cut_off().at(gone_s).route("ns-0", "orders").end(170)).verdict is verdict
 
 
 @pytest.mark.parametrize(
@@ -153,17 +146,12 @@ def test_silence_counts_from_the_last_registration_and_not_from_the_fault(gone_s
 def test_the_scan_comes_first_for_apaches_5_x_brokers(gone_s: float, ours: Validity, apaches: Validity) -> None:
     """It asks its NameServer for its group every 5 s: gone by E + S after 10.01 s, at the latest."""
     for made_by, verdict in (("ours", ours), ("apache-5.3.3", apaches)):
-        builder = story(10).at(20).fault(*HOLE).made_by(made_by, "broker-a")
-        builder.rows[0]["value"]["profile"] = "5.x"
-        for at_s in (40, 70, 100, 130):
-            register(builder, at_s, how="info", took_s=6)
+        builder = cut_off().made_by(made_by, "broker-a").run_says(profile="5.x")
         assert check(builder.at(gone_s).route("ns-0", "orders").end(170)).verdict is verdict, made_by
 
 
 def test_what_the_heal_lets_in_a_moment_before_it_is_recorded_is_no_silence_that_was_too_long() -> None:
-    builder = story(10).at(20).fault(*HOLE)
-    for at_s in (40, 70, 100, 130, 160):
-        register(builder, at_s, how="info", took_s=6)
+    builder = cut_off(160)
     builder.at(130.01).route("ns-0", "orders").at(174.99).route("ns-0", "orders", "broker-a")
     assert check(builder.at(175).fault(*HOLE, end=True).end(176)).verdict is Validity.VALID
 
@@ -192,9 +180,7 @@ def test_a_machine_that_stood_still_is_unknown() -> None:
 @pytest.mark.parametrize(("asks", "kept"), [(1, True), (2, False)])
 def test_a_question_keeps_a_broker_only_if_its_version_is_unchanged(asks: int, kept: bool) -> None:
     told = story()
-    about = {"op_id": "1", "broker_name": "broker-a", "broker_id": 0, "address": address_of("broker-a")}
-    registers = {"version": [0, 1, 1], "topics": {"orders": [4, 4, 6, 0]}, "cluster": "DefaultCluster"}
-    told.at(0.995).event("ns-0", "request_read", f="REGISTER_BROKER", value={"registers": registers}, **about)
-    told.at(60).event("ns-0", "request_read", f="QUERY_DATA_VERSION", value={"version": [0, 1, asks]}, **about)
+    told.at(0.995).registers("ns-0", "broker-a")
+    told.at(60).read("ns-0", "QUERY_DATA_VERSION", "broker-a", value={"version": [0, 0, asks]})
     verdict = check(told.at(125).route("ns-0", "orders").end(140))
     assert [one.kind for one in verdict.findings if one.wrong] == (["must hold an acknowledged broker"] if kept else [])

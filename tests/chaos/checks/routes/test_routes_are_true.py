@@ -7,9 +7,7 @@ import pytest
 from nemesrv.chaos.checks.cause import cause_of
 from nemesrv.chaos.checks.routes.routes_are_true import judge
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import KILL, HistoryBuilder, address_of, cluster, example, judging, valid
-
-BLACK_HOLE = ("black_hole", "toxiproxy.bandwidth.rate=0")
+from tests.chaos.builder import HOLE, KILL, PAUSE, HistoryBuilder, cluster, example, judging, valid
 
 check = judging(judge)
 
@@ -69,9 +67,9 @@ def test_where_nobody_measured_lateness_a_late_drop_is_unknown() -> None:
 
 def partition(*, dropped_at_s: float, back_at_s: float, healed_at_s: float = 255, end_s: float = 330) -> HistoryBuilder:
     """broker-a is black-holed from ns-0 at 100 s."""
-    builder = cluster().at(100).fault("f1", *BLACK_HOLE, "broker-a", "ns-0")
+    builder = cluster().at(100).fault(*HOLE)
     builder.at(dropped_at_s).route("ns-0", "orders", "broker-b")
-    builder.at(healed_at_s).fault("f1", *BLACK_HOLE, "broker-a", "ns-0", end=True)
+    builder.at(healed_at_s).fault(*HOLE, end=True)
     return builder.at(back_at_s).route("ns-0", "orders", "broker-a", "broker-b").end(end_s)
 
 
@@ -100,8 +98,7 @@ def test_a_broker_that_registers_as_its_link_is_cut_may_be_dropped_when_the_regi
     """Nothing is behind the request that was read, so the close comes through (random seed 1679137)."""
     builder = partition(dropped_at_s=106, back_at_s=270)
     assert check(builder).verdict is Validity.INVALID
-    about = {"name_server": address_of("ns-0"), "duration_ms": 6_000.0, "value": {"topics": 1, "version": 1}}
-    builder.at(106).event("broker-a", "register", type="info", **about)
+    builder.at(106).register("broker-a", how="info", took_s=6, topics=1, version=1)
     assert check(builder).verdict is Validity.VALID
 
 
@@ -140,19 +137,17 @@ def test_a_broker_that_is_away_for_a_moment_is_over_by_that_moment_however_long_
 
 def test_what_the_link_held_may_arrive_just_before_the_heal_is_recorded() -> None:
     """The broker's stale registration lands 20 ms before the heal's row; the drop was measured long before."""
-    builder = cluster().at(100).fault("f1", *BLACK_HOLE, "broker-a", "ns-0").at(195).route("ns-0", "orders", "broker-b")
+    builder = cluster().at(100).fault(*HOLE).at(195).route("ns-0", "orders", "broker-b")
     builder.at(254.98).route("ns-0", "orders", "broker-a", "broker-b")
-    builder.at(255).fault("f1", *BLACK_HOLE, "broker-a", "ns-0", end=True).at(255.01).route(
-        "ns-0", "orders", "broker-b"
-    )
+    builder.at(255).fault(*HOLE, end=True).at(255.01).route("ns-0", "orders", "broker-b")
     verdict = check(builder.at(270).route("ns-0", "orders", "broker-a", "broker-b").end(330))
     assert verdict.verdict is Validity.VALID, verdict
     assert [drop["after_ms"] for drop in verdict.measured["drops"]] == [95_000.0]
 
 
 def test_a_broker_that_is_still_missing_at_the_end_with_time_left_is_not_decided() -> None:
-    builder = cluster().at(100).fault("f1", *BLACK_HOLE, "broker-a", "ns-0").at(195).route("ns-0", "orders", "broker-b")
-    verdict = check(builder.at(255).fault("f1", *BLACK_HOLE, "broker-a", "ns-0", end=True).end(265))
+    builder = cluster().at(100).fault(*HOLE).at(195).route("ns-0", "orders", "broker-b")
+    verdict = check(builder.at(255).fault(*HOLE, end=True).end(265))
     assert verdict.verdict is Validity.UNKNOWN, verdict
     assert verdict.why == (
         "ns-0 did not list broker-a (topic orders) when the history ended, 10.0 s after f1 end; 33.0 s are allowed: "
@@ -184,11 +179,12 @@ def test_one_stall_explains_no_more_than_one_missed_registration() -> None:
 
 
 def test_a_topic_that_one_name_server_never_got_is_invalid_after_a_tick_and_its_time_out() -> None:
-    builder = cluster().at(60).topic("broker-a", "payments").at(60.1).route("ns-0", "payments", "broker-a")
-    assert check(builder.end(90)).verdict is Validity.VALID  # 30 s: not yet due, R + B = 36 s
-    verdict = check(
-        cluster().at(60).topic("broker-a", "payments").at(60.1).route("ns-0", "payments", "broker-a").end(120)
-    )
+    def missing(end_s: float) -> Verdict:
+        builder = cluster().at(60).topic("broker-a", "payments").at(60.1).route("ns-0", "payments", "broker-a")
+        return check(builder.end(end_s))
+
+    assert missing(90).verdict is Validity.VALID  # 30 s: not yet due, R + B = 36 s
+    verdict = missing(120)
     assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
     assert [(e.who, e.topic) for e in verdict.examples] == [("ns-1", "payments")]
 
@@ -215,11 +211,10 @@ def test_a_name_server_starts_again_with_an_empty_table_and_is_refilled_within_r
 
 def test_a_paused_broker_is_dropped_by_expiry_and_its_own_lateness_does_not_widen_the_window() -> None:
     def builder(dropped_at_s: float) -> HistoryBuilder:
-        pause: tuple[Any, ...] = ("f1", "pause", "sigstop", "broker-a")
-        told = cluster().at(100).fault(*pause)
+        told = cluster().at(100).fault(*PAUSE)
         for name_server in ("ns-0", "ns-1"):
             told.at(dropped_at_s).route(name_server, "orders", "broker-b")
-        told.at(300).fault(*pause, end=True)
+        told.at(300).fault(*PAUSE, end=True)
         for name_server in ("ns-0", "ns-1"):
             told.at(310).route(name_server, "orders", "broker-a", "broker-b")
         told.at(99).lag(200_000, "broker-a", until_s=300.2)
@@ -234,7 +229,7 @@ def test_a_topic_made_while_its_broker_was_lost_need_not_be_there(made_s: float,
     """What was there at the loss must stay until the broker may be dropped."""
     builder = cluster().at(made_s).topic("broker-a", "payments").at(made_s + 0.1).route("ns-1", "payments", "broker-a")
     for link in (("broker-a", "ns-0"), ("broker-b", "ns-0")):
-        builder.at(100).fault("f1", *BLACK_HOLE, *link)
+        builder.at(100).black_hole(*link)
     assert check(builder.end(180)).verdict is expected
 
 

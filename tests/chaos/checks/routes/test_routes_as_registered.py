@@ -23,8 +23,7 @@ def told(at_s: float = 40, brokers: Any = (), queues: Any = (), **run: Any) -> V
     route = route_of(*BOTH)
     route["brokers"].update(brokers)
     route["queues"].update(queues)
-    builder = story().at(at_s).event("ns-0", "route", topic="orders", value=route)
-    builder.rows[0]["value"].update(run)
+    builder = story().run_says(**run).at(at_s).event("ns-0", "route", topic="orders", value=route)
     return check(builder.end(60))
 
 
@@ -66,13 +65,11 @@ def test_a_row_that_is_right_only_later_was_wrong_while_it_was_held_and_no_longe
     """ns-0 shows 8 queues from 40 s to 41 s, which broker-a registers only at 50 s."""
     new = route_of(*BOTH)
     new["queues"]["broker-a"] = [8, 8, 6, 0]
-    sent = {"type": "ok", "name_server": address_of("ns-0"), "duration_ms": 10.0}
-    builder = story().at(0.5).event("broker-a", "register", value={"version": 0}, **sent)
+    builder = story().at(0.5).register("broker-a", version=0)
     builder.at(40).event("ns-0", "route", topic="orders", value=new)
     builder.at(41).route("ns-0", "orders", *BOTH)
     builder.at(50).event("broker-a", "topic", topic="orders", value={"read": 8, "write": 8, "perm": 6, "version": 1})
-    builder.at(50.2).event("broker-a", "register", value={"version": 1}, **sent)
-    builder.at(50.2).event("ns-0", "route", topic="orders", value=new)
+    builder.at(50.2).register("broker-a", version=1).event("ns-0", "route", topic="orders", value=new)
     verdict = check(builder.end(60))
     assert verdict.verdict is Validity.INVALID
     (example,) = verdict.examples
@@ -84,14 +81,12 @@ def test_a_route_may_show_what_a_broker_sent_in_its_last_moment(*, killed: bool)
     """Random scenario 90732: the link was slow, and broker-a died before the answer came."""
     new = route_of(*BOTH)
     new["queues"]["broker-a"] = [8, 8, 6, 0]
-    sent = {"type": "ok", "name_server": address_of("ns-0"), "duration_ms": 10.0}
-    builder = story().at(0.5).event("broker-a", "register", value={"version": 0}, **sent)
+    builder = story().at(0.5).register("broker-a", version=0)
     builder.at(39).event("broker-a", "topic", topic="orders", value={"read": 8, "write": 8, "perm": 6, "version": 1})
     builder.at(40).event("ns-0", "route", topic="orders", value=new)
     if killed:
-        builder.at(42).fault(*KILL).fault(*KILL, end=True)
-        builder.restarted("broker-a")
-    builder.at(50).event("broker-a", "register", value={"version": 1}, **sent)
+        builder.at(42).fault(*KILL).fault(*KILL, end=True).restarted("broker-a")
+    builder.at(50).register("broker-a", version=1)
     assert check(builder.end(60)).verdict is (Validity.VALID if killed else Validity.INVALID)
 
 
@@ -99,10 +94,9 @@ def test_a_broker_that_others_brought_into_a_cluster_that_is_up_is_theirs() -> N
     def joined(scenario: str) -> Validity:
         route = route_of(*BOTH)
         route["brokers"]["theirs"], route["queues"]["theirs"] = {"0": "10.1.1.1:10911"}, [8, 8, 6, 0]
-        builder = story().at(30)
-        about = {"broker_name": "theirs", "broker_id": 0, "address": "10.1.1.1:10911", "code": 0}
-        builder.event("ns-0", "registration", **about).event("ns-0", "route", topic="orders", value=route)
-        builder.rows[0]["value"]["scenario"] = scenario
+        builder = story().run_says(scenario=scenario).at(30)
+        builder.registration("ns-0", "broker-x", broker_name="theirs", address="10.1.1.1:10911")
+        builder.event("ns-0", "route", topic="orders", value=route)
         return check(builder.end(60)).verdict
 
     assert joined("up") is Validity.VALID
@@ -176,8 +170,8 @@ def test_a_broker_names_itself_in_all_that_it_asks(f: str, cluster_name: str, ad
 
 @pytest.mark.parametrize(("queues", "is_wrong"), [(4, False), (6, False), (8, True)])
 def test_a_topic_that_was_deleted_has_as_many_queues_as_a_first_send_gives_it(queues: int, is_wrong: bool) -> None:
-    told = cluster(1, ("broker-a",), clients=("producer-0",), workload={"topic": "orders", "queues": 6}).at(5)
-    told.event("admin", "admin", f="delete_topic", type="ok", target="broker-a", topic="orders", code=0)
+    told = cluster(1, ("broker-a",), clients=("producer-0",), workload={"topic": "orders", "queues": 6})
+    told.at(5).act("delete_topic", "broker-a", topic="orders")
     told.at(9).registers("ns-0", "broker-a", {"orders": [queues, queues, 6, 0]})
     found = [kind for who, kind in kinds(told) if who == "broker-a"]
     assert ("registers another number of queues than a first send gives a topic" in found) is is_wrong
@@ -189,8 +183,7 @@ def test_a_slave_that_unregisters_its_masters_id_is_guilty_and_somebody_by_hand_
         about = {"broker_id": id_, "address": address_of("broker-a/1")}
         builder.at(20).read("ns-0", "UNREGISTER_BROKER", "broker-a/1", **about)
         if by_hand:
-            who = {"target": "ns-0", "type": "ok", "fault_id": "u", "broker_name": "broker-a", **about}
-            builder.event("admin", "admin", f="unregister", **who)
+            builder.act("unregister", "ns-0", broker_name="broker-a", **about)
         return [one for one in kinds(builder) if one[0] == "broker-a/1"]
 
     assert unregisters(1) == []
@@ -199,8 +192,7 @@ def test_a_slave_that_unregisters_its_masters_id_is_guilty_and_somebody_by_hand_
 
 
 @pytest.mark.parametrize(
-    ("master", "wrong"),
-    [(A, ["registers other topics than its master has"]), ("127.0.0.1:1", []), (None, [])],
+    ("master", "wrong"), [(A, ["registers other topics than its master has"]), ("127.0.0.1:1", []), (None, [])]
 )
 def test_a_slave_has_its_masters_topics_if_it_knew_the_address(master: str | None, wrong: list[str]) -> None:
     builder = cluster(1, ("broker-a", "broker-a/1")).at(1).registers("ns-0", "broker-a", ORDERS)
@@ -234,9 +226,7 @@ def test_a_name_server_that_stood_still_reads_what_was_before_a_switch(paused: b
     builder = cluster(1, ("broker-a", "broker-a/1")).at(5).fault(*KILL)
     if paused:
         builder.at(6).fault("f2", "pause", "sigstop", "ns-0", until_s=200)
-    about = {"type": "ok", "fault_id": "act-1", "target": "broker-a/1", "duration_ms": 5}
-    builder.at(20).event("admin", "admin", f="switch", **about)
-    builder.at(200.001).registers("ns-0", "broker-a/1", broker_id=1)
+    builder.at(20).act("switch", "broker-a/1").at(200.001).registers("ns-0", "broker-a/1", broker_id=1)
     found = check(builder.end(300)).findings
     assert [one.kind for one in found if one.wrong and one.subject == "broker-a/1"] == wrong
 
@@ -305,9 +295,8 @@ def test_a_slave_that_leaves_with_its_master_need_not_be_told_of_the_least_id(le
     builder = cluster(1, brokers, settings={"ns-0": {"notifyMinBrokerIdChanged": True}}, profile="5.x")
     for broker in brokers:
         builder.at(1).registers("ns-0", broker, MORE, acting=True)
-    for at_s, broker, id_ in ((20, "broker-a", 0), (left_s, "broker-a/2", 2)):
-        gone = {"broker_name": "broker-a", "broker_id": id_, "address": address_of(broker)}
-        builder.at(at_s).event("ns-0", "broker_dropped", value={"reason": "closed"}, **gone)
+    for at_s, broker in ((20, "broker-a"), (left_s, "broker-a/2")):
+        builder.at(at_s).drops("ns-0", broker)
         builder.event("ns-0", "channel_ended", f="peer", op_id=broker, value={"reason": "closed"})
     said = {"minBrokerId": "1", "minBrokerAddr": stays, "offlineBrokerAddr": A}
     about = {"broker_name": "broker-a", "address": stays, "duration_ms": 1.0}
@@ -334,8 +323,7 @@ def test_an_unchanged_version_leaves_a_wiped_permission(version: int, wrong: lis
 def test_an_unchanged_version_brings_no_deleted_topic_back(version: int, wrong: list[tuple[str, str]]) -> None:
     builder = read((1, 1, MORE)).at(20)
     builder.read("ns-0", "DELETE_TOPIC_IN_NAMESRV", topic="orders")
-    builder.event("admin", "admin", f="delete_topic", type="ok", target="ns-0", code=0, topic="orders", duration_ms=1)
-    builder.event("ns-0", "route", topic="orders", value=None)
+    builder.act("delete_topic", "ns-0", topic="orders").event("ns-0", "route", topic="orders", value=None)
     shown(builder.at(31).registers("ns-0", "broker-a", MORE, version), 31)
     assert [one for one in kinds(builder) if one[0] == "ns-0"] == wrong
 
@@ -365,10 +353,9 @@ def test_a_name_server_answers_whether_a_version_is_another(version: int, change
     ("codes", "wrong"), [((1,), []), ((0,), [("ns-0", "refuses a single topic")]), ((0, 1), [])], ids=str
 )
 def test_5_x_refuses_a_first_registration_of_one_topic(codes: tuple[int, ...], wrong: list[tuple[str, str]]) -> None:
-    builder = read((1, 1, ORDERS))
-    builder.rows[0]["value"]["profile"] = "5.x"
+    builder = read((1, 1, ORDERS)).run_says(profile="5.x")
     for code in codes:
-        builder.event("ns-0", "registration", broker_name="broker-a", broker_id=0, address=A, code=code)
+        builder.registration("ns-0", "broker-a", code=code)
     assert [one for one in kinds(builder) if one[1] == "refuses a single topic"] == wrong
 
 
@@ -383,65 +370,54 @@ def test_5_x_refuses_a_first_registration_of_one_topic(codes: tuple[int, ...], w
 def test_a_broker_that_is_started_again_has_the_topics_that_it_had(
     topics: tuple[str, ...], perm: int, wrong: list[tuple[str, str]]
 ) -> None:
-    kill = "f1", "kill", "sigkill", "broker-a"
     builder = read((1, 1, ORDERS)).at(10).topic("broker-a", "orders").topic("broker-a", "fresh")
-    builder.at(20).fault(*kill).at(30).restarted("broker-a").fault(*kill, end=True)
+    builder.at(20).fault(*KILL).at(30).restarted("broker-a").fault(*KILL, end=True)
     for topic in topics:
         builder.topic("broker-a", topic)
     builder.rows[-1]["value"] |= {"perm": perm}
-    builder.at(31).event("broker-a", "register", type="ok", name_server=address_of("ns-0"), duration_ms=5.0)
-    found = check(builder.end(60)).findings
-    assert [
-        (one.subject, one.topic) for one in found if one.kind == "keeps topics over a restart" and one.wrong
-    ] == wrong
+    found = check(builder.at(31).register("broker-a").end(60)).findings
+    kind = "keeps topics over a restart"
+    assert [(one.subject, one.topic) for one in found if one.kind == kind and one.wrong] == wrong
 
 
 @pytest.mark.parametrize(
-    ("versions", "wrong"),
-    [((2, 2, 2), []), ((3, 3, 3), ["changes its version"]), ((2, 2, 1), ["keeps its version"])],
+    ("versions", "wrong"), [((2, 2, 2), []), ((3, 3, 3), ["changes its version"]), ((2, 2, 1), ["keeps its version"])]
 )
 def test_a_data_version_rises_with_topics_and_survives_a_restart(versions: tuple[int, ...], wrong: list[str]) -> None:
-    kill = "f1", "kill", "sigkill", "broker-a"
     builder = read((1, 1, ORDERS)).at(1).topic("broker-a", "orders")
     builder.rows[-1]["value"] |= {"version": 2}
-    sent: dict[str, Any] = {"type": "ok", "name_server": address_of("ns-0"), "duration_ms": 5.0}
     for at_s, version in zip((2, 12, 31), versions, strict=True):
         if at_s == 31:
-            builder.at(20).fault(*kill).at(30).restarted("broker-a").fault(*kill, end=True)
+            builder.at(20).fault(*KILL).at(30).restarted("broker-a").fault(*KILL, end=True)
             builder.topic("broker-a", "orders")
             builder.rows[-1]["value"] |= {"version": version}
-        builder.at(at_s).event("broker-a", "register", **sent, value={"topics": 1, "version": version})
+        builder.at(at_s).register("broker-a", topics=1, version=version)
     found = check(builder.end(60)).findings
     assert [one.kind for one in found if one.kind.endswith("its version") and one.wrong] == wrong
 
 
 @pytest.mark.parametrize(("code", "wrong"), [(0, []), (1, [("ns-0", "accepts registrations")])], ids=str)
 def test_a_name_server_refuses_no_registration_that_it_must_take(code: int, wrong: list[tuple[str, str]]) -> None:
-    builder = read((20, 1, ORDERS))
-    builder.event("ns-0", "registration", broker_name="broker-a", broker_id=0, address=A, code=code)
+    builder = read((20, 1, ORDERS)).registration("ns-0", "broker-a", code=code)
     assert [one for one in kinds(builder) if one[1] == "accepts registrations"] == wrong
 
 
 def test_a_refusal_is_not_held_against_another_registration_of_the_same_moment() -> None:
-    builder = read((20, 1, MORE))
-    builder.rows[0]["value"]["profile"] = "5.x"
+    builder = read((20, 1, MORE)).run_says(profile="5.x")
     builder.event("ns-0", "channel_ended", f="peer", op_id="broker-a", value={"reason": "closed"})
-    gone = {"broker_name": "broker-a", "broker_id": 0, "address": A}
-    builder.event("ns-0", "broker_dropped", value={"reason": "closed"}, **gone)
-    builder.registers("ns-0", "broker-a", ORDERS, 2, address=A)
-    builder.event("ns-0", "registration", broker_name="broker-a", broker_id=0, address=A, code=1)
+    builder.drops("ns-0", "broker-a").registers("ns-0", "broker-a", ORDERS, 2).registration("ns-0", "broker-a", code=1)
     assert [one for one in kinds(builder) if one[1] == "accepts registrations"] == []
 
 
 @pytest.mark.parametrize(("f", "wrong"), [("update_config", []), ("update_topic", ["keeps its version"])])
 def test_a_broker_writes_its_version_only_as_a_topic_changes(f: str, wrong: list[str]) -> None:
-    sent: dict[str, Any] = {"type": "ok", "name_server": address_of("ns-0")}
-    builder = story().at(0.5).event("broker-a", "register", value={"version": 1}, **sent)
+    builder = story().at(0.5).register("broker-a", version=1)
     said = {"settings": {"brokerPermission": 2}} if f == "update_config" else {"perm": 2}
-    builder.at(30).event("admin", "admin", f=f, type="ok", target="broker-a", code=0, value=said, duration_ms=5)
     row = {"read": 4, "write": 4, "perm": 2}
-    builder.at(30).event("broker-a", "topic", topic="orders", value={**row, "version": 2})
-    builder.at(31).event("broker-a", "register", value={"version": 2}, **sent)
-    builder.at(60).event("broker-a", "topic", incarnation=1, topic="orders", value={**row, "version": 1})
-    builder.at(61).event("broker-a", "register", incarnation=1, value={"version": 1}, **sent)
+    builder.at(30).act(f, "broker-a", value=said)
+    builder.event("broker-a", "topic", topic="orders", value={**row, "version": 2})
+    builder.at(31).register("broker-a", version=2)
+    builder.incarnations["broker-a"] = 1
+    builder.at(60).event("broker-a", "topic", topic="orders", value={**row, "version": 1})
+    builder.at(61).register("broker-a", version=1)
     assert [kind for who, kind in kinds(builder) if who == "broker-a" and "version" in kind] == wrong

@@ -6,9 +6,7 @@ import pytest
 
 from nemesrv.chaos.checks.routes.routes_converge import judge
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, cluster, judging, route_of
-
-BLACK_HOLE = ("black_hole", "toxiproxy.bandwidth.rate=0")
+from tests.chaos.builder import HOLE, HistoryBuilder, cluster, judging, route_of
 
 
 def converged(*rows: tuple[str, float, float]) -> list[dict[str, Any]]:
@@ -22,11 +20,11 @@ def partition(
     *, others_differ_at_s: float | None = None, back_at_s: float | None = 270, lag_ms: float = 1.0
 ) -> HistoryBuilder:
     """broker-a is black-holed from ns-0 at 100 s, dropped there at 195 s, healed at 255 s, back at `back_at_s`."""
-    builder = cluster(name_servers=3).at(100).fault("f1", *BLACK_HOLE, "broker-a", "ns-0")
+    builder = cluster(name_servers=3).at(100).fault(*HOLE)
     builder.at(195).route("ns-0", "orders", "broker-b")
     if others_differ_at_s is not None:
         builder.at(others_differ_at_s).route("ns-2", "orders", "broker-b")
-    builder.at(255).fault("f1", *BLACK_HOLE, "broker-a", "ns-0", end=True)
+    builder.at(255).fault(*HOLE, end=True)
     if back_at_s is not None:
         builder.at(back_at_s).route("ns-0", "orders", "broker-a", "broker-b")
     if others_differ_at_s is not None:
@@ -39,10 +37,7 @@ def test_name_servers_that_the_same_brokers_reach_agree_before_during_and_after_
         name="routes_converge",
         verdict=Validity.VALID,
         examined=3,  # all three before; ns-1 and ns-2 during; all three again after
-        measured={
-            "max_ms": 15_000.0,
-            "converged": converged(("f1 start", 0.0, 0.0), ("f1 end", 15_000.0, 33_000.0)),
-        },
+        measured={"max_ms": 15_000.0, "converged": converged(("f1 start", 0.0, 0.0), ("f1 end", 15_000.0, 33_000.0))},
         allowed={
             "bound_ms": 33_000,
             "formula": "R + C",

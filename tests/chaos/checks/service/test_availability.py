@@ -248,9 +248,9 @@ def test_a_broker_that_has_moved_is_not_asked_why_tries_failed_where_it_was(addr
 @pytest.mark.parametrize(("address", "expected"), [("10.9.9.9:10911", []), (address_of("broker-a"), ["broker-a"])])
 def test_a_broker_is_not_asked_why_tries_failed_at_a_strangers_address(address: str, expected: list[str]) -> None:
     builder = cluster(clients=("producer-0",), workload=WORKLOAD)
-    about = {"type": "ok", "fault_id": "register-1", "target": "ns-0", "broker_name": "broker-a", "broker_id": 0}
     said = {"address": "10.9.9.9:10911", "topics": {"orders": 4}}
-    builder.at(20).event("admin", "admin", f="register", address=said["address"], duration_ms=5, value=said, **about)
+    about = {"broker_name": "broker-a", "broker_id": 0, "address": said["address"]}
+    builder.at(20).act("register", "ns-0", value=said, **about)
     assert tried(builder, address=address) == expected
 
 
@@ -293,7 +293,7 @@ def test_a_broker_serves_no_lost_or_unreadable_queue(event: str, at_s: float, qu
         of_topic = {"topic": "orders", "value": {"perm": perm, "read_queues": queues, "write_queues": queues}}
         of_broker = {"value": {"settings": {"brokerPermission": perm}}}
         f, asked = ("update_topic", of_topic) if is_of_topic else ("update_config", of_broker)
-        told.event("admin", "admin", f=f, type="ok", target="broker-a", code=0, **asked)
+        told.act(f, "broker-a", **asked)
     about = {"broker_name": "broker-a", "address": address_of("broker-a"), "queue_id": queue_id, "code": 0}
     who, topic = ("producer-0", {}) if event == "send_attempt" else ("consumer-0", {"topic": "orders"})
     told.at(at_s).event(who, event, type="ok", duration_ms=1.0, **about, **topic)
@@ -324,7 +324,7 @@ def test_a_broker_refuses_with_the_code_of_its_version(
         value = {"read": queues, "write": queues, "perm": perm, "version": changed_s}
         told.at(changed_s).event("broker-a", "topic", topic="orders", value=value)
         if changed_s:
-            told.event("admin", "admin", f="update_topic", type="ok", target="broker-a", code=0, topic="orders")
+            told.act("update_topic", "broker-a", topic="orders")
     about = {"broker_name": "broker-a", "address": address_of("broker-a"), "queue_id": 3, "code": code}
     who, topic = ("producer-0", {}) if event == "send_attempt" else ("consumer-0", {"topic": "orders"})
     told.at(at_s).event(who, event, type="fail", duration_ms=1.0, **about, **topic)
@@ -365,7 +365,7 @@ def test_a_new_master_refuses_no_send_as_a_slave_does(code: int, switched_s: flo
     told.at(20).event("producer-0", "send", type="ok", duration_ms=1.0)
     told.at(50).fault("kill-1", "kill", "sigkill", "broker-a")
     if switched_s is not None:
-        told.at(switched_s).event("admin", "admin", f="switch", type="ok", target="broker-a/1", code=0)
+        told.at(switched_s).act("switch", "broker-a/1")
     sent = {"broker_name": "broker-a", "address": address_of("broker-a/1"), "queue_id": 0, "code": code}
     told.at(150).event("producer-0", "send_attempt", type="fail", duration_ms=1.0, **sent)
     verdict = told.end(200).judged(judge)
@@ -402,7 +402,7 @@ def test_only_a_full_disk_keeps_a_broker_from_messages(at_s: float, answer: dict
 def test_a_floor_counts_from_an_act_by_hand_on() -> None:
     told = cluster(clients=("producer-0",), workload=WORKLOAD, availability_floor=0.9)
     told.at(20).event("producer-0", "send", type="ok", duration_ms=1.0)
-    told.at(30).event("admin", "admin", f="delete_topic", type="ok", target="ns-0", topic="orders", code=0)
+    told.at(30).act("delete_topic", "ns-0", topic="orders")
     for second in range(40, 60):
         told.at(second).event("producer-0", "send", type="fail", code=17, duration_ms=1.0)
     verdict = told.end(100).judged(judge)

@@ -30,8 +30,8 @@ def rounds(told: HistoryBuilder, at_s: float, version: int = 1, **took_s: float)
 
 
 def registers(told: HistoryBuilder, at_s: float, name: str, took_s: float = 0.002, version: int = 1) -> None:
-    about = {"type": "info" if took_s > 1 else "ok", "name_server": address_of(name), "duration_ms": took_s * 1000}
-    told.at(at_s + took_s).event("broker-a", "register", value={"version": version, "topics": 2}, **about)
+    how = "info" if took_s > 1 else "ok"
+    told.at(at_s + took_s).register("broker-a", name, took_s=took_s, how=how, version=version, topics=2)
 
 
 def changes(told: HistoryBuilder, at_s: float, version: int) -> HistoryBuilder:
@@ -147,11 +147,10 @@ def test_a_change_before_the_first_registration_is_over_and_one_near_the_end_are
 def test_a_broker_that_stops_in_order_unregisters_at_every_name_server() -> None:
     def left(*how: str, read: bool = False) -> int:
         told = story().at(119.9)
-        about = {"broker_name": "broker-a", "broker_id": 0, "address": address_of("broker-a")}
         for number, reason in enumerate(how):
             if read and number:
-                told.event(f"ns-{number}", "request_read", f="UNREGISTER_BROKER", op_id="7", **about)
-            told.event(f"ns-{number}", "broker_dropped", value={"reason": reason}, **about)
+                told.read(f"ns-{number}", "UNREGISTER_BROKER", "broker-a")
+            told.drops(f"ns-{number}", "broker-a", reason)
         told.at(120).event("broker-a", "stopped").fault("f1", "stop", "sigterm", "broker-a")
         return found(told, "unregisters everywhere").wrong
 
@@ -168,7 +167,7 @@ def test_each_light_heartbeat_reaches_each_name_server(cut: bool, fetched_s: flo
     if fetched_s is not None:
         told.at(fetched_s).event("broker-a", "name_server_list", f="fetchNameServerAddr", value=[address_of("ns-0")])
     if cut:
-        told.at(115).fault("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "broker-a", "ns-0", until_s=119)
+        told.at(115).black_hole("broker-a", "ns-0", until_s=119)
     for at_s in range(110, 125):
         told.at(at_s).event("broker-a", "scheduled_task", f="sendHeartbeat", duration_ms=0.0)
         if at_s != 117:
@@ -188,11 +187,10 @@ def test_each_light_heartbeat_reaches_each_name_server(cut: bool, fetched_s: flo
 def test_a_slave_asks_its_master_for_each_table(unread: str, cut: bool, slaves: int, wrong: int | None) -> None:
     slave, *more = [f"broker-a/{number + 1}" for number in range(slaves)]
     told = cluster(brokers=("broker-a", slave, *more))
-    value = {"version": 1, "topics": 2, "master": address_of("broker-a"), "ha": "10.0.2.5:10912"}
     for at_s in (0, 10, 40, 70):
-        told.at(at_s).event(slave, "register", type="ok", name_server=address_of("ns-0"), value=value)
+        told.at(at_s).register(slave, version=1, topics=2, master=address_of("broker-a"), ha="10.0.2.5:10912")
     if cut:
-        told.at(82).fault("f1", "black_hole", "toxiproxy.bandwidth.rate=0", slave, "broker-a", until_s=89)
+        told.at(82).black_hole(slave, "broker-a", until_s=89)
     for code in TABLES_OF_SLAVES:
         if code.name != unread:
             told.at(83).event("broker-a", "request_read", f=code.name, op_id="1")

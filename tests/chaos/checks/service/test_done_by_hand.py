@@ -30,23 +30,22 @@ CODES = {
 
 
 def act(builder: HistoryBuilder, at_s: float, f: str, **more: Any) -> HistoryBuilder:
-    about = {"target": "ns-0", "fault_id": f"{f}-1", "broker_id": 0, "code": 0, "type": "ok", "duration_ms": 5.0}
     value = {"topics": {"orders": 4}, "perm": 6, **more.pop("value", {})}
-    broker, topic = more.get("broker_name", ""), more.get("topic")
+    broker, topic, target = more.get("broker_name", ""), more.get("topic"), more.pop("target", "ns-0")
     if f == "register":
         builder.at(at_s - 0.002).registers("ns-0", broker, address=more["address"])
-    elif more.get("target", "ns-0") == "ns-0":
+    elif target == "ns-0":
         said = {"cluster": value["cluster_name"]} if "cluster_name" in value else None
         builder.at(at_s - 0.002).read("ns-0", CODES[f], broker, topic=topic, value=said)
-    return builder.at(at_s).event("admin", "admin", f=f, value=value, **{**about, **more})
+    return builder.at(at_s).act(f, target, value=value, **{"broker_id": 0, **more})
 
 
-def holds(builder: HistoryBuilder, at_s: float, perm: int = 6, **addresses: str) -> HistoryBuilder:
+def holds(builder: HistoryBuilder, at_s: float, **addresses: str) -> HistoryBuilder:
     """ns-0's route of orders from then on: broker (a, x) to its address."""
     if not addresses:
         return builder.at(at_s).event("ns-0", "route", topic="orders", value=None)
     brokers = {f"broker-{name}": {"0": address} for name, address in addresses.items()}
-    queues = {f"broker-{name}": [4, 4, perm, 0] for name in addresses}
+    queues = {f"broker-{name}": [4, 4, 6, 0] for name in addresses}
     return builder.at(at_s).event("ns-0", "route", topic="orders", value={"brokers": brokers, "queues": queues})
 
 
@@ -96,8 +95,7 @@ def test_of_two_acts_at_one_time_nobody_knows_the_last(took_ms: float, is_judged
     ("profile", "perm", "is_valid"), [("4.9", 2, True), ("4.9", 0, False), ("5.x", 0, True), ("5.x", 2, False)]
 )
 def test_a_topic_to_read_has_its_brokers_permission(*, profile: str, perm: int, is_valid: bool) -> None:
-    told = story()
-    told.rows[0]["value"]["profile"] = profile
+    told = story().run_says(profile=profile)
     for at_s, has in ((10, 4), (40, perm)):
         told.at(at_s).event("broker-a", "topic", topic="fresh", value={"read": 2, "write": 2, "perm": has})
     told.event("broker-a", "topic", topic="orders", value={"read": 4, "write": 4, "perm": 2})

@@ -31,8 +31,7 @@ def during(builder: HistoryBuilder, fault: tuple[Any, ...], **value: Any) -> His
 
 
 def test_a_kill_that_a_name_server_noticed_was_exercised() -> None:
-    builder = during(worked(timeline=["kill", "restart"]), KILL)
-    builder.event("ns-0", "broker_dropped", broker_name="broker-a", address=address_of("broker-a"))
+    builder = during(worked(timeline=["kill", "restart"]), KILL).drops("ns-0", "broker-a")
     verdict = check(builder.end(300))
     assert (verdict.verdict, verdict.examined) == (Validity.VALID, 2)
     effects = [{"fault_id": "f1", "fault": "kill", "effects": {"broker_dropped": 1}}]
@@ -40,9 +39,7 @@ def test_a_kill_that_a_name_server_noticed_was_exercised() -> None:
 
 
 def test_a_fault_without_effect_is_unknown_and_never_invalid() -> None:
-    builder = during(worked(), KILL).at(90)
-    builder.event("ns-0", "broker_dropped", broker_name="broker-a", address=address_of("broker-a"))
-    builder.at(150).event("ns-0", "broker_dropped", broker_name="broker-b", address=address_of("broker-b"))
+    builder = during(worked(), KILL).at(90).drops("ns-0", "broker-a").at(150).drops("ns-0", "broker-b")
     verdict = check(builder.end(300))
     assert (verdict.verdict, verdict.violations) == (Validity.UNKNOWN, 0)
     (example,) = verdict.examples
@@ -128,9 +125,7 @@ def test_without_faults_every_client_must_have_worked() -> None:
 @pytest.mark.parametrize(("switched", "expected"), [("broker-a/1", Validity.VALID), ("broker-b/1", Validity.UNKNOWN)])
 def test_only_a_master_whose_slave_was_made_master_may_stay_away(switched: str, expected: Validity) -> None:
     builder = worked(timeline=["kill", "switch"], brokers=("broker-a", "broker-a/1", "broker-b", "broker-b/1"))
-    builder.at(100).fault(*KILL).at(101)
-    builder.event("ns-0", "broker_dropped", broker_name="broker-a", address=address_of("broker-a"))
-    builder.at(150).event("admin", "admin", f="switch", type="ok", fault_id="act-1", target=switched, duration_ms=5)
+    builder.at(100).fault(*KILL).at(101).drops("ns-0", "broker-a").at(150).act("switch", switched)
     verdict = check(builder.end(300))
     assert verdict.verdict is expected
     assert [one.more["kind"] for one in verdict.examples if one.who == "broker-a"] == (

@@ -19,7 +19,7 @@ from nemesrv.chaos.checks.service.prompt_answers import (
 from nemesrv.chaos.oracle.intervals import Stretch
 from nemesrv.chaos.oracle.quiet import settle_ms
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, address_of, cluster
+from tests.chaos.builder import HOLE, HistoryBuilder, address_of, cluster
 
 
 def check(builder: HistoryBuilder) -> Verdict:
@@ -67,29 +67,26 @@ def test_a_few_slow_answers_among_many_are_nobodys_fault() -> None:
 def test_on_the_virtual_clock_one_slow_answer_is_its_peers_fault() -> None:
     """With sendLatencyFaultEnable a producer leaves a slow broker, so that there is no second (random pair 207)."""
     for took_ms, expected in ((2000.0, Validity.INVALID), (149.0, Validity.VALID)):
-        builder = look_ups(story(), *[2.0] * 39, took_ms)
-        builder.rows[0]["value"] |= {"clock": "virtual"}
+        builder = look_ups(story(), *[2.0] * 39, took_ms).run_says(clock="virtual")
         assert check(builder.end(120)).verdict is expected
 
 
-def test_a_registration_that_is_acknowledged_late_is_invalid() -> None:
-    builder = story()
+def registered_late(builder: HistoryBuilder) -> HistoryBuilder:
     for at_s in (10, 40, 70):
-        fields = {"type": "ok", "code": 0, "name_server": address_of("ns-1"), "duration_ms": 2000.0}
-        builder.at(at_s + 2).event("broker-a", "register", **fields)
-    verdict = check(builder.end(120))
+        builder.at(at_s + 2).register("broker-a", "ns-1", took_s=2)
+    return builder
+
+
+def test_a_registration_that_is_acknowledged_late_is_invalid() -> None:
+    verdict = check(registered_late(story()).end(120))
     assert (verdict.verdict, verdict.examples[0].who) == (Validity.INVALID, "ns-1")
     assert verdict.examples[0].more["operation"] == "registration"
 
 
 def test_what_is_slow_under_a_fault_or_soon_after_it_is_not_looked_at() -> None:
-    hole = ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "producer-0", "ns-0")
-    builder = story().at(5).fault(*hole, until_s=60)
+    builder = story().at(5).black_hole("producer-0", "ns-0", until_s=60)
     verdict = check(look_ups(builder, *[2000.0] * 20, from_s=61).end(300))
     assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
-
-
-BLACK_HOLE = ("black_hole", "toxiproxy.bandwidth.rate=0")
 
 
 @pytest.mark.parametrize(
@@ -102,11 +99,8 @@ BLACK_HOLE = ("black_hole", "toxiproxy.bandwidth.rate=0")
     ],
 )
 def test_a_fault_between_others_is_no_reason_to_acknowledge_late(link: tuple[str, str], expected: Validity) -> None:
-    builder = story().at(5).fault("f1", *BLACK_HOLE, *link, until_s=90)
-    for at_s in (10, 40, 70):
-        fields = {"type": "ok", "code": 0, "name_server": address_of("ns-1"), "duration_ms": 2000.0}
-        builder.at(at_s + 2).event("broker-a", "register", **fields)
-    assert check(builder.end(120)).verdict is expected
+    builder = story().at(5).black_hole(*link, until_s=90)
+    assert check(registered_late(builder).end(120)).verdict is expected
 
 
 def test_a_look_up_may_meet_the_faults_of_every_name_server() -> None:
@@ -116,14 +110,13 @@ def test_a_look_up_may_meet_the_faults_of_every_name_server() -> None:
         builder = story().at(5).fault("f1", *hit, until_s=60)
         return check(look_ups(builder, *[2000.0] * 20).end(120)).verdict
 
-    assert slow("pause", "sigstop", "ns-1") is slow(*BLACK_HOLE, "producer-0", "ns-1") is Validity.UNKNOWN
-    assert slow("pause", "sigstop", "broker-a") is slow(*BLACK_HOLE, "consumer-0", "ns-0") is Validity.INVALID
+    assert slow("pause", "sigstop", "ns-1") is slow(*HOLE[1:3], "producer-0", "ns-1") is Validity.UNKNOWN
+    assert slow("pause", "sigstop", "broker-a") is slow(*HOLE[1:3], "consumer-0", "ns-0") is Validity.INVALID
 
 
 def test_sends_are_quiet_by_their_producer_and_broker() -> None:
-    hole = (*BLACK_HOLE, "producer-0", "broker-b")
-    clients = ("producer-0", "producer-1")
-    _, world = cluster(clients=clients).at(5).fault("f1", *hole, until_s=60).end(300).facts()
+    builder = cluster(clients=("producer-0", "producer-1")).at(5).black_hole("producer-0", "broker-b", until_s=60)
+    _, world = builder.end(300).facts()
     quiet = sends(world)
     assert quiet["producer-0", "broker-a"] == quiet["producer-1", "broker-b"] == [(0, 300_000)]
     assert quiet["producer-0", "broker-b"] == [(0, 5_000), (60_000 + settle_ms(world), 300_000)]
@@ -203,7 +196,7 @@ def test_without_long_polling_a_message_comes_at_the_next_check(arrives_ms: floa
 
 def test_a_fault_of_its_link_to_another_broker_makes_no_send_of_a_producer_slow() -> None:
     def slow(broker: str) -> tuple[Validity, int]:
-        builder = story().at(30).fault("f1", *BLACK_HOLE, "producer-0", broker)
+        builder = story().at(30).black_hole("producer-0", broker)
         for number in range(20):
             sent(builder, 40 + number, number, 2000.0, None)
         verdict = builder.end(120).judged(judge)
@@ -225,7 +218,7 @@ def test_deliveries_are_looked_at_when_the_queues_of_a_broker_that_joined_must_h
 )
 def test_what_is_done_to_a_producer_makes_no_delivery_late(source: str, quiet: list[tuple[float, float]]) -> None:
     builder = cluster(brokers=("broker-a",), clients=("producer-0", "consumer-0"))
-    _, world = builder.at(100).fault("f1", *BLACK_HOLE, source, "broker-a").end(400).facts()
+    _, world = builder.at(100).black_hole(source, "broker-a").end(400).facts()
     assert shared(world) == quiet
 
 

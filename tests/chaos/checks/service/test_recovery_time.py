@@ -211,8 +211,7 @@ def test_a_success_is_late_by_no_more_than_timers_fired_late() -> None:
 
 def look_ups(first_good_s: float, **first_good: Any) -> HistoryBuilder:
     """The client has chosen ns-0, whose link is black from 100 s to 200 s."""
-    hole = ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "producer-0", "ns-0")
-    builder = cluster(clients=("producer-0",), workload=WORKLOAD).at(100).fault(*hole, until_s=200)
+    builder = cluster(clients=("producer-0",), workload=WORKLOAD).at(100).black_hole("producer-0", "ns-0", until_s=200)
     for at_s, type_ in ((90, "ok"), (123, "info"), (first_good_s, "ok"), (210, "ok"), (299, "ok")):
         fields = {"type": type_, "name_server": address_of("ns-0"), "duration_ms": 10}
         fields |= first_good if at_s == first_good_s else {}

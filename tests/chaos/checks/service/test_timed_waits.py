@@ -440,11 +440,9 @@ def consumers_left(
     handled within `took_ms` before its row."""
     settings = {"broker-a": setting} if setting else {}
     told = cluster(1, ("broker-a",), ("consumer-0", "consumer-1"), settings=settings)
-    rounds = [0.1, 20.1, 40.1, woken_s, *(woken_s + 20 * number for number in (1, 2))]
     for node in ("consumer-0", "consumer-1"):
-        for at_s in rounds:
-            value = {"woken": at_s == woken_s, "balanced": True}
-            told.at(at_s).event(node, "scheduled_task", f="doRebalance", duration_ms=0.0, value=value)
+        runs(told, REBALANCE, [0.1, 20.1, 40.1, woken_s + 20, woken_s + 40], node=node)
+        runs(told, REBALANCE, [woken_s], node=node, woken=True)
         for at_s in (0.05, 31) if node == "consumer-0" else (0.05, 31, 61, 91):
             told.at(at_s).hears("broker-a", node).rows[-1]["duration_ms"] = took_ms
     told.at(45).forgets("broker-a", "consumer-0", how, 14, groups=["consumers"])
@@ -493,9 +491,8 @@ def test_a_heartbeat_learnt_from_the_wire_may_be_told_of_before_its_answer(took_
 def test_who_is_in_a_group_is_told_at_once_that_another_has_come() -> None:
     def found(woken_s: float, *, again: bool = False) -> list[str]:
         told = cluster(1, ("broker-a",), ("consumer-0", "consumer-1"))
-        for at_s in (1, 21, 41, woken_s, woken_s + 20, woken_s + 40):
-            value = {"woken": at_s in (1, woken_s), "balanced": True}
-            told.at(at_s).event("consumer-0", "scheduled_task", f="doRebalance", duration_ms=0.0, value=value)
+        runs(told, REBALANCE, [21, 41, woken_s + 20, woken_s + 40])
+        runs(told, REBALANCE, [1, woken_s], woken=True)
         for node, times in (("consumer-0", (1, 31, 61, 91)), ("consumer-1", (45, 75))):
             for number, at_s in enumerate(times):
                 told.at(at_s).hears("broker-a", node, f"{node}-{number}" if again else "")
@@ -511,9 +508,8 @@ def test_who_is_in_a_group_is_told_at_once_that_another_has_come() -> None:
 def test_who_is_killed_during_a_round_need_not_have_rebalanced(killed_s: float, found: list[str]) -> None:
     """Of two topics the members are asked for, and an address may be looked up for each: 28 s."""
     told = cluster(1, ("broker-a",), ("consumer-0", "consumer-1"))
-    told.at(30).fault("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "consumer-1", "broker-a", until_s=99)
-    for at_s in (0.1, 20.1, 40.1):
-        told.at(at_s).event("consumer-1", "scheduled_task", f="doRebalance", duration_ms=0.0, value={"balanced": True})
+    told.at(30).black_hole("consumer-1", "broker-a", until_s=99)
+    runs(told, REBALANCE, [0.1, 20.1, 40.1], node="consumer-1")
     told.at(45).event("consumer-1", "members_changed", address=address_of("broker-a"))
     told.at(killed_s).fault("f2", "kill", "sigkill", "consumer-1")
     assert late_with_members(judge(*told.end(END_S).facts())) == found
@@ -522,9 +518,8 @@ def test_who_is_killed_during_a_round_need_not_have_rebalanced(killed_s: float, 
 @pytest.mark.parametrize(("told_s", "found"), [(75.01, []), (80, ["broker-a"]), (None, ["broker-a"])])
 def test_the_newest_member_of_a_group_is_told_that_the_members_changed(told_s: float | None, found: list[str]) -> None:
     told = cluster(1, ("broker-a",), ("consumer-0", "consumer-1"))
-    for at_s in (0.1, 20.1, 40.1, 60.1, told_s or 80.1, 95.1):
-        value = {"woken": at_s == told_s, "balanced": True}
-        told.at(at_s).event("consumer-0", "scheduled_task", f="doRebalance", duration_ms=0.0, value=value)
+    runs(told, REBALANCE, [0.1, 20.1, 40.1, 60.1, 95.1])
+    runs(told, REBALANCE, [told_s or 80.1], woken=told_s is not None)
     told.at(0.05).hears("broker-a", "consumer-0").event("consumer-0", "members_changed", address=address_of("broker-a"))
     told.at(75).hears("broker-a", "consumer-0", "new")
     if told_s is not None:
@@ -537,9 +532,8 @@ def members_after_a_restart(told_s: float, heard_s: float = 31, forgot_s: float 
     told = cluster(1, ("broker-a",), ("consumer-0", "consumer-1"))
     told.at(20).fault(*KILL).at(25).restarted("broker-a")
     told.fault(*KILL, end=True)
-    for at_s in (0.1, heard_s, 40.1, told_s, told_s + 20, told_s + 40):
-        value = {"woken": at_s in (heard_s, told_s), "balanced": True}
-        told.at(at_s).event("consumer-0", "scheduled_task", f="doRebalance", duration_ms=0.0, value=value)
+    runs(told, REBALANCE, [0.1, 40.1, told_s + 20, told_s + 40])
+    runs(told, REBALANCE, [heard_s, told_s], woken=True)
     for node, at_s in (("consumer-0", heard_s), ("consumer-1", 45)):
         told.at(at_s).hears("broker-a", node)
     for at_s in (heard_s, told_s):
@@ -568,6 +562,12 @@ def test_a_broker_lists_the_members_of_the_group_that_it_has_heard_of(listed: st
     assert found == ([] if is_right else ["broker-a"])
 
 
+def refused(told: HistoryBuilder, at_s: float, code: int, broker: str = "broker-a", times: int = 1) -> None:
+    """Pulls of consumer-0, each of which waits for a second before the next."""
+    of = {"topic": "orders", "broker_name": broker, "queue_id": 0, "duration_ms": 1000.0, "value": {"times": times}}
+    told.at(at_s).event("consumer-0", "pull_delayed", f="exception", code=code, **of)
+
+
 @pytest.mark.parametrize(
     ("refused_as", "code", "heard_s", "posts", "found"),
     [
@@ -590,8 +590,7 @@ def test_a_broker_refuses_pulls_of_a_group_that_has_no_member_unless_they_bring_
     if refused_as is not None:
         brokers = {refused_as: {"0": address_of("broker-a")}}
         told.at(10).learns("consumer-0", route={"brokers": brokers, "queues": {refused_as: [4, 4, 6, 0]}})
-        of = {"topic": "orders", "broker_name": refused_as, "queue_id": 0, "duration_ms": 1000.0}
-        told.at(59).event("consumer-0", "pull_delayed", f="exception", code=code, value={"times": 39}, **of)
+        refused(told, 59, code, refused_as, times=39)
     assert [one.subject for one in wrong(check(told)) if one.kind == "refuses strangers"] == found
 
 
@@ -601,7 +600,7 @@ def test_a_broker_refuses_pulls_of_a_group_that_has_no_member_unless_they_bring_
 def test_a_broker_answers_a_pull_before_the_pull_runs_out(cut: bool, waited_ms: float, found: list[str]) -> None:
     told = runs(cluster(1, ("broker-a",), ("consumer-0",)), HEARTBEAT, [1, 31])
     if cut:
-        told.at(50).fault("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "consumer-0", "broker-a", until_s=55)
+        told.at(50).black_hole("consumer-0", "broker-a", until_s=55)
     about = {"address": address_of("broker-a"), "duration_ms": waited_ms}
     told.at(70).event("consumer-0", "timed_out", f="PULL_MESSAGE", **about)
     assert [one.subject for one in wrong(check(told)) if one.kind == "answers pulls"] == found
@@ -632,8 +631,7 @@ def test_a_broker_refuses_only_newer_pulls(heard: dict[str, int], gone_s: float 
     told.at(3).event("broker-a", "pull_asked", topic="orders", value=asked)
     if gone_s is not None:
         told.at(gone_s).forgets("broker-a", "consumer-0", "closed", groups=["consumers"])
-    of = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0, "duration_ms": 1000.0, "value": {"times": 1}}
-    told.at(40).event("consumer-0", "pull_delayed", f="exception", code=25, **of)
+    refused(told, 40, 25)
     assert [one.subject for one in wrong(check(told)) if one.kind == "newest subscription"] == found
 
 
@@ -645,8 +643,7 @@ def test_a_client_that_runs_again_may_read_older_answers(paused_s: float, found:
     told.at(35.5).hears("broker-a", "consumer-1", versions={"orders": 1})
     told.at(60 - paused_s).fault("f1", "pause", "sigstop", "consumer-0", until_s=60)
     told.at(60).event("consumer-0", "members_listed", topic="orders", address=address_of("broker-a"), value=[])
-    of = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0, "duration_ms": 1000.0, "value": {"times": 1}}
-    told.at(61).event("consumer-0", "pull_delayed", f="exception", code=24, **of)
+    refused(told, 61, 24)
     kinds = ("lists its members", "knows its group")
     assert [one.subject for one in wrong(check(told)) if one.kind in kinds] == found
 
@@ -658,8 +655,7 @@ def test_who_pulls_from_a_broker_at_the_address_of_another_is_refused_by_that_on
     runs(told, HEARTBEAT, [1, 31])
     route = {"brokers": {"broker-a": {"0": address_of(at)}}, "queues": {"broker-a": [4, 4, 6, 0]}}
     told.at(2).hears("broker-a", "consumer-0", versions={"orders": 1}).learns("consumer-0", route=route)
-    of = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0, "duration_ms": 1000.0, "value": {"times": 1}}
-    told.at(40).event("consumer-0", "pull_delayed", f="exception", code=24, **of)
+    refused(told, 40, 24)
     assert [one.subject for one in wrong(check(told)) if one.kind == "knows its group"] == found
 
 
@@ -672,8 +668,7 @@ def test_a_slow_link_may_deliver_a_refusal_from_before_a_member(latency_ms: int,
         slow = {"latency_ms": latency_ms}
         told.at(20).fault("f1", "latency", "toxiproxy.latency", "consumer-0", "broker-a", until_s=60, value=slow)
     told.at(35.5).hears("broker-a", "consumer-1", versions={"orders": 1})
-    of = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0, "duration_ms": 1000.0, "value": {"times": 1}}
-    told.at(40).event("consumer-0", "pull_delayed", f="exception", code=24, **of)
+    refused(told, 40, 24)
     assert [one.subject for one in wrong(check(told)) if one.kind == "knows its group"] == found
 
 

@@ -26,10 +26,10 @@ RATES = {
 
 
 def runs(
-    story: HistoryBuilder, task: str, at_s: Iterable[float], *, took_s: float = 0.0, woken: bool = False
+    story: HistoryBuilder, task: str, at_s: Iterable[float], *, took_s: float = 0.0, woken: bool = False, node: str = ""
 ) -> HistoryBuilder:
     """The task began at these times and took that long; each poll asks for the topic."""
-    node = RATES[task][0]
+    node = node or RATES[task][0]
     for began_s in at_s:
         if task == POLL:
             look_up(story, began_s, took_s)
@@ -120,7 +120,7 @@ def test_a_broker_may_wake_a_rebalance_before_its_time() -> None:
 def test_beside_a_fault_a_rebalance_ends_when_its_calls_have_run_out_and_the_next_comes() -> None:
     def told(begins_s: list[float], took_s: float) -> Verdict:
         history = story(REBALANCE).at(0)
-        history.fault("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "consumer-0", "broker-a", until_s=99)
+        history.black_hole("consumer-0", "broker-a", until_s=99)
         return check(runs(history, REBALANCE, begins_s, took_s=took_s))
 
     assert told([0.1, 23.1, 46.1, 69.1, 92.1], 3).verdict is Validity.VALID
@@ -169,10 +169,8 @@ def test_a_task_that_is_held_up_by_the_one_before_it_is_not_late_and_the_one_tha
 @pytest.mark.parametrize(("address", "is_late"), [(address_of("broker-a"), False), ("10.9.9.9:10911", True)])
 def test_a_hung_broker_holds_a_round_up_once_for_each_of_its_names(address: str, is_late: bool) -> None:
     told = story(HEARTBEAT).at(40).fault(*PAUSE)
-    about = {"type": "ok", "fault_id": "register-1", "target": "ns-0", "broker_name": "broker-x", "broker_id": 0}
-    told.at(20).event(
-        "admin", "admin", f="register", address=address, duration_ms=5, value={"address": address}, **about
-    )
+    about = {"broker_name": "broker-x", "broker_id": 0, "address": address, "value": {"address": address}}
+    told.at(20).act("register", "ns-0", **about)
     runs(told, HEARTBEAT, [1, 31, 91])
     runs(told, HEARTBEAT, [61], took_s=6)
     found = [one for one in wrong(check(told)) if one.kind == "takes no longer than the round's calls"]
@@ -282,9 +280,8 @@ def test_a_client_whose_start_failed_counts_from_the_one_that_did_not() -> None:
 
 def test_a_broker_waits_for_a_registration_no_longer_than_its_time_out() -> None:
     def told(took_s: float) -> Verdict:
-        to = {"type": "info", "name_server": address_of("ns-0"), "duration_ms": took_s * 1000}
-        registered = story().at(0).event("broker-a", "register", **{**to, "type": "ok", "duration_ms": 0.0})
-        return check(registered.at(50 + took_s).event("broker-a", "register", **to))
+        registered = story().at(0).register("broker-a", took_s=0)
+        return check(registered.at(50 + took_s).register("broker-a", took_s=took_s, how="info"))
 
     assert told(6).verdict is Validity.VALID
     assert [(found.object, found.measured_ms) for found in wrong(told(6.3))] == [("registration", pytest.approx(6_300))]

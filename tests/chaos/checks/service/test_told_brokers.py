@@ -5,15 +5,11 @@ import pytest
 from nemesrv.chaos.checks.service.timers_kept import judge
 from nemesrv.chaos.oracle.time_outs import REBALANCE
 from nemesrv.chaos.topology import CONSUMER_GROUP
-from tests.chaos.builder import HOLE, HistoryBuilder, address_of, cluster
+from tests.chaos.builder import HOLE, address_of, cluster
 
 from .test_timers_kept import story, wrong
 
 VERSIONS = {"orders": 1, f"%RETRY%{CONSUMER_GROUP}": 1}
-
-
-def kinds(told: HistoryBuilder) -> list[str]:
-    return [one.kind for one in wrong(judge(*told.end(100, 1.0).facts()))]
 
 
 @pytest.mark.parametrize(("groups", "found"), [({"writers": "PRODUCER"}, []), ({}, ["names its group"]), (None, [])])
@@ -33,8 +29,7 @@ def test_a_heartbeat_names_the_group_of_its_producer(groups: dict[str, str] | No
 
 
 @pytest.mark.parametrize(
-    ("version", "heard_s", "hole", "found"),
-    [(1, 40, False, 1), (2, 40, False, 0), (1, 31, False, 0), (1, 40, True, 0)],
+    ("version", "heard_s", "hole", "found"), [(1, 40, False, 1), (2, 40, False, 0), (1, 31, False, 0), (1, 40, True, 0)]
 )
 def test_a_change_of_queues_changes_the_sub_version(version: int, heard_s: float, hole: bool, found: int) -> None:
     told = story().at(20).hears("broker-a", "consumer-0", versions=VERSIONS)
@@ -42,7 +37,8 @@ def test_a_change_of_queues_changes_the_sub_version(version: int, heard_s: float
         told.at(29).fault(*HOLE[:3], "consumer-0", "broker-a", until_s=35)
     told.at(30).event("consumer-0", "assigned", topic="orders", value=[["broker-a", 0]])
     told.at(heard_s).hears("broker-a", "consumer-0", versions={**VERSIONS, "orders": version})
-    assert kinds(told).count("has a new subVersion") == found
+    kinds = [one.kind for one in wrong(judge(*told.end(100, 1.0).facts()))]
+    assert kinds.count("has a new subVersion") == found
 
 
 @pytest.mark.parametrize(("at_b", "without_a_list", "found"), [(0, 0, 1), (1, 0, 1), (12, 0, 0), (0, 40, 0)])

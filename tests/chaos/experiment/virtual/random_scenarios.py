@@ -38,11 +38,7 @@ LINK_FAULTS = ("black_hole", "black_hole", "cut", "latency", "reset", "packet_lo
 def random_scenario(seed: int) -> Scenario:
     """The scenario of this seed: some minutes of RocketMQ time."""
     rng = random.Random(f"{seed} scenario")
-    cluster = {
-        "name_servers": rng.randint(1, 4),
-        "brokers": rng.randint(1, 4),
-        "profile": rng.choice(("4.9", "5.x")),
-    }
+    cluster = {"name_servers": rng.randint(1, 4), "brokers": rng.randint(1, 4), "profile": rng.choice(("4.9", "5.x"))}
     workload = {
         "producers": rng.randint(1, 3),
         "consumers": rng.randint(1, 4),

@@ -38,8 +38,7 @@ def test_a_node_without_a_link_cannot_dial(world: World) -> None:
 def test_a_dial_to_a_dead_peer_is_refused_within_a_round_trip_until_it_listens_again(world: World) -> None:
     world.processes["server"].kill()
     world.network.vanish(world.processes["server"])
-    dialling = world.dial()
-    world.pass_s(2 * MAX_TRIP_S)
+    dialling = world.dial(for_s=2 * MAX_TRIP_S)
     with pytest.raises(ConnectError, match="refused"):
         dialling.result()
     world.network.listen(world.scheduler.process("server again"), SERVER, world._accept)
@@ -51,16 +50,14 @@ def test_in_a_black_hole_a_dial_to_a_dead_peer_has_no_answer_and_is_closed_at_th
     world.processes["server"].kill()
     world.network.vanish(world.processes["server"])
     with world.faults.fault(BlackHole(stream="downstream"), [LINK]):
-        dialling = world.dial()
-        world.pass_s(60)
+        dialling = world.dial(for_s=60)
         near = dialling.result()
         near.transport.write(b"anybody there?")
         world.pass_s(60)
         assert (near.data, near.lost) == (b"", [])
     world.pass_s(1)
     assert [exc for _, exc in near.lost] == [None]
-    refused = world.dial()
-    world.pass_s(1)
+    refused = world.dial(for_s=1)
     with pytest.raises(ConnectError, match="refused"):
         refused.result()
 
@@ -69,8 +66,7 @@ def test_a_peer_that_comes_back_behind_a_black_hole_knows_nothing_of_what_was_di
     world.processes["server"].kill()
     world.network.vanish(world.processes["server"])
     with world.faults.fault(BlackHole(), [LINK]):
-        dialling = world.dial()
-        world.pass_s(1)
+        dialling = world.dial(for_s=1)
         world.network.listen(world.scheduler.process("server again"), SERVER, world._accept)
         world.pass_s(1)
         assert dialling.result().lost
@@ -79,8 +75,7 @@ def test_a_peer_that_comes_back_behind_a_black_hole_knows_nothing_of_what_was_di
 
 def test_a_dial_whose_packets_are_lost_is_not_answered_until_a_later_one_gets_through(world: World) -> None:
     with world.faults.fault(PacketLoss(stream="downstream"), [LINK]):
-        dialling = world.dial()
-        world.pass_s(5)
+        dialling = world.dial(for_s=5)
         assert not dialling.done()
         assert world.accepted == []
     world.pass_s(3)
@@ -93,8 +88,7 @@ def test_while_syns_are_dropped_what_is_connected_goes_on(world: World) -> None:
     with world.faults.fault(SynDrop(), [LINK]):
         dialling = world.dial()
         near.transport.write(b"x")
-        world.pass_s(5)
-        assert far.data == b"x"
+        assert world.data_after(5, far) == b"x"
         assert not dialling.done()
     world.pass_s(5)
     assert dialling.done()
@@ -109,8 +103,7 @@ ALL: list[Fault] = [
 def met(world: World) -> Dial:
     """What a client meets that dials, and asks a server that answers."""
     world.answers = True
-    dialling = world.dial()
-    world.pass_s(5)
+    dialling = world.dial(for_s=5)
     if not dialling.done():
         dialling.cancel()
         return Dial.DROPPED

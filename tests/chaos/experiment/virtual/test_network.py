@@ -30,8 +30,7 @@ def test_bytes_arrive_whole_in_order_and_soon(world: World) -> None:
     for n in range(50):
         near.transport.write(b"%03d" % n)
     far.transport.write(b"answer")
-    world.pass_s(1)
-    assert far.data == b"".join(b"%03d" % n for n in range(50))
+    assert world.data_after(1, far) == b"".join(b"%03d" % n for n in range(50))
     assert near.data == b"answer"
     assert max(far.times) - at_s <= MAX_TRIP_S
 
@@ -40,8 +39,7 @@ def test_a_close_arrives_after_what_was_written_before_it(world: World) -> None:
     near, far = world.connected()
     near.transport.write(b"last words")
     near.transport.close()
-    world.pass_s(1)
-    assert far.data == b"last words"
+    assert world.data_after(1, far) == b"last words"
     assert [exc for _, exc in far.lost] == [None]
     assert [exc for _, exc in near.lost] == [None]
 
@@ -53,8 +51,7 @@ def test_a_cut_closes_both_ends_refuses_dials_and_spares_other_links(world: Worl
         world.pass_s(1)
         assert near.lost
         assert far.lost
-        dialling = world.dial()
-        world.pass_s(1)
+        dialling = world.dial(for_s=1)
         with pytest.raises(ConnectError, match="refused"):
             dialling.result()
     assert not other_near.lost
@@ -71,8 +68,7 @@ def test_a_black_hole_holds_bytes_and_the_close_behind_them_and_lets_all_out_at_
         world.pass_s(100)
         assert (far.data, far.lost, near.data) == (b"", [], b"")
     healed_s = world.clock.monotonic_s()
-    world.pass_s(1)
-    assert far.data == b"held"
+    assert world.data_after(1, far) == b"held"
     assert [exc for _, exc in far.lost] == [None]
     assert far.lost[0][0] - healed_s <= MAX_TRIP_S
 
@@ -92,8 +88,7 @@ def test_a_black_hole_of_one_direction_leaves_the_other(world: World) -> None:
         far.transport.write(b"down")
         world.pass_s(10)
         assert (far.data, near.data) == (b"", b"down")
-    world.pass_s(1)
-    assert far.data == b"up"
+    assert world.data_after(1, far) == b"up"
 
 
 def test_latency_delays_each_chunk_by_itself_and_never_reorders(world: World) -> None:
@@ -105,8 +100,7 @@ def test_latency_delays_each_chunk_by_itself_and_never_reorders(world: World) ->
             world.pass_s(0.01)
         far.transport.write(b"at once")
         asked_s = world.clock.monotonic_s()
-        world.pass_s(2)
-    assert far.data == b"".join(b"%02d" % n for n in range(20))
+        assert world.data_after(2, far) == b"".join(b"%02d" % n for n in range(20))
     assert 0.1 <= far.times[0] - begin_s <= 0.3 + MAX_TRIP_S
     assert far.times[-1] - begin_s <= 0.2 + 0.3 + MAX_TRIP_S
     assert near.times[0] - asked_s <= MAX_TRIP_S
@@ -116,10 +110,8 @@ def test_latency_is_over_for_what_is_on_its_way_when_it_ends(world: World) -> No
     near, far = world.connected()
     with world.faults.fault(Latency(latency_ms=60_000), [LINK]):
         near.transport.write(b"slow")
-        world.pass_s(1)
-        assert far.data == b""
-    world.pass_s(0.001)
-    assert far.data == b"slow"
+        assert world.data_after(1, far) == b""
+    assert world.data_after(0.001, far) == b"slow"
 
 
 def test_bandwidth_hands_on_so_many_bytes_a_second(world: World) -> None:
@@ -130,8 +122,7 @@ def test_bandwidth_hands_on_so_many_bytes_a_second(world: World) -> None:
         near.transport.write(b"y" * 10_000)
         world.pass_s(1.05)
         assert 9_000 <= len(far.data) <= 11_000
-        world.pass_s(5)
-    assert far.data == b"x" * 20_000 + b"y" * 10_000
+        assert world.data_after(5, far) == b"x" * 20_000 + b"y" * 10_000
     assert far.times[-1] - begin_s == pytest.approx(3, abs=0.01)
 
 
@@ -158,8 +149,7 @@ def test_lost_packets_keep_bytes_and_closes_from_arriving_until_the_kernel_sends
         near.transport.close()
         world.pass_s(10)
         assert (far.data, far.lost) == (b"", [])
-    world.pass_s(2)
-    assert far.data == b""
+    assert world.data_after(2, far) == b""
     world.pass_s(1)  # 0.2 + 0.4 + ... + 6.4 = 12.6 s after it was first sent
     assert far.data == b"lost at first"
     assert [exc for _, exc in far.lost] == [None]
@@ -173,12 +163,10 @@ def test_where_only_answers_are_lost_one_more_write_arrives_and_then_nothing(wor
         far.transport.write(b"answer")
         near.transport.write(b" second")
         near.transport.close()
-        world.pass_s(100)
-        assert far.data == b"first"
+        assert world.data_after(100, far) == b"first"
         assert not far.lost
         assert near.data == b""
-    world.pass_s(120)
-    assert far.data == b"first second"
+    assert world.data_after(120, far) == b"first second"
     assert far.lost
 
 
@@ -187,8 +175,7 @@ def test_a_killed_process_closes_what_it_had_open_and_what_it_wrote_still_arrive
     far.transport.write(b"written before")
     world.processes["server"].kill()
     world.network.vanish(world.processes["server"])
-    world.pass_s(1)
-    assert near.data == b"written before"
+    assert world.data_after(1, near) == b"written before"
     assert [exc for _, exc in near.lost] == [None]
     assert far.lost == []
 
@@ -197,22 +184,18 @@ def test_a_paused_process_accepts_and_acknowledges_and_reads_it_all_when_it_resu
     near, far = world.connected()
     world.processes["server"].pause()
     near.transport.write(b"one")
-    dialling = world.dial("other")
-    world.pass_s(10)
+    dialling = world.dial("other", for_s=10)
     dialling.result().transport.write(b"two")
-    world.pass_s(10)
-    assert far.data == b""
+    assert world.data_after(10, far) == b""
     assert len(world.accepted) == 1
     world.processes["server"].resume()
-    world.pass_s(0)
-    assert far.data == b"one"
+    assert world.data_after(0, far) == b"one"
     assert world.accepted[1].data == b"two"
 
 
 def test_a_connection_that_dies_before_the_server_took_it_never_reaches_its_program(world: World) -> None:
     world.processes["server"].pause()
-    dialling = world.dial()
-    world.pass_s(1)
+    dialling = world.dial(for_s=1)
     world.processes["server"].kill()
     world.network.vanish(world.processes["server"])
     world.pass_s(1)
@@ -229,8 +212,7 @@ def test_a_peer_that_stops_reading_gets_what_came_meanwhile_afterwards(world: Wo
     world.pass_s(1)
     assert (far.data, far.lost) == (b"", [])
     far.transport.resume_reading()
-    world.pass_s(1)
-    assert far.data == b"ab"
+    assert world.data_after(1, far) == b"ab"
     assert far.lost
 
 
@@ -261,11 +243,9 @@ def test_overlapping_faults_end_one_by_one(world: World) -> None:
     near.transport.write(b"x")
     world.pass_s(5)
     world.faults.end(second)
-    world.pass_s(5)
-    assert far.data == b""
+    assert world.data_after(5, far) == b""
     world.faults.end(first)
-    world.pass_s(1)
-    assert far.data == b"x"
+    assert world.data_after(1, far) == b"x"
     assert combine([], 1.0).enabled
 
 
@@ -277,5 +257,4 @@ def test_of_a_half_open_link_only_what_was_connected_is_dead_until_the_heal(worl
         newer.transport.write(b"y")
         world.pass_s(5)
         assert (far.data, its_peer.data) == (b"", b"y")
-    world.pass_s(1)
-    assert far.data == b"x"
+    assert world.data_after(1, far) == b"x"

@@ -57,16 +57,22 @@ class World:
         self.accepted.append(End(self.clock, answers=self.answers))
         return self.accepted[-1]
 
-    def dial(self, node: str = "client") -> asyncio.Task[End]:
+    def dial(self, node: str = "client", *, for_s: float | None = None) -> asyncio.Task[End]:
         process: ProcessLoop = self.processes[node]
         network = NodeNetwork(self.network, process, node)
-        return process.create_task(network.connect(SERVER, lambda: End(self.clock)))  # type: ignore[arg-type]
+        dialling = process.create_task(network.connect(SERVER, lambda: End(self.clock)))
+        if for_s is not None:
+            self.pass_s(for_s)
+        return dialling
 
     def connected(self, node: str = "client") -> tuple[End, End]:
         """Both ends of a new connection."""
-        dialling = self.dial(node)
-        self.pass_s(0.1)
+        dialling = self.dial(node, for_s=0.1)
         return dialling.result(), self.accepted[-1]
+
+    def data_after(self, seconds: float, end: End) -> bytes:
+        self.pass_s(seconds)
+        return end.data
 
     def pass_s(self, seconds: float) -> None:
         self.scheduler.run(self.clock.monotonic_s() + seconds)

@@ -76,9 +76,7 @@ def test_a_run_without_changes_has_no_staleness() -> None:
 
 
 def registered(builder: HistoryBuilder, at_s: float, code: int = 0) -> HistoryBuilder:
-    return builder.at(at_s).event(
-        "ns-0", "registration", broker_name="broker-a", broker_id=0, address="127.0.0.1:10911", code=code
-    )
+    return builder.at(at_s).registration("ns-0", "broker-a", code=code)
 
 
 def test_a_period_is_from_one_accepted_registration_to_the_next() -> None:
@@ -89,10 +87,7 @@ def test_a_period_is_from_one_accepted_registration_to_the_next() -> None:
 
 def test_a_drop_comes_so_long_after_the_last_registration() -> None:
     builder = registered(registered(cluster(), 10), 40)
-    builder.at(160).event("ns-0", "broker_dropped", broker_name="broker-a", broker_id=0, address="127.0.0.1:10911")
-    registered(builder, 200)
-    closed = {"broker_name": "broker-a", "address": "127.0.0.1:10911", "value": {"reason": "closed"}}
-    builder.at(201).event("ns-0", "broker_dropped", **closed)
+    registered(builder.at(160).drops("ns-0", "broker-a", "expired"), 200).at(201).drops("ns-0", "broker-a")
     found = windows_of(builder.rows)
     assert found["silence before a drop"] == (120_000,)
     assert found["registration period"] == (30_000,)  # what came after the drop is no period
