@@ -10,6 +10,7 @@ with the smaller lateness counts.
 """
 
 import asyncio
+import itertools
 import shutil
 import signal
 import threading
@@ -34,7 +35,6 @@ from .situations import GET_ROUTEINFO, SITUATIONS, Situation, Watched
 from .stand import TOPIC
 from .subject import STOP_S, told_of
 
-TOLD_EACH_S, TOLD_EACH_S_IN_A_PIPE = 1.0, 30.0
 LANE_LIMIT_S = 10.0
 """So long a start is waited for before the next one may begin; LANE_STARTS times as long as the first process took,
 where that is more: else the slow ones that go on would make the next ones slower still."""
@@ -75,7 +75,6 @@ class Conducting:
         self._lateness = LoopLateness(self._now_ms)
         self._starting = asyncio.Semaphore(processors())
         self._places = Places(1)
-        self._done = 0
         self._several = asyncio.Event()
         """A process of the program has shown that it has several clients."""
         self._first_s = 0.0
@@ -150,7 +149,6 @@ class Conducting:
         return _in_order(watched)
 
     async def _all(self, chosen: Sequence[Situation], which: str = "") -> list[Watched]:
-        self._done = 0
         jobs, expected_s = planned(
             chosen, self._plan.starts, self._first_s, self._places.free, processors(), self._plan.repeats
         )
@@ -161,11 +159,11 @@ class Conducting:
         what = which + " and ".join(filter(None, (lasting, _counted(many, "start"))))
         self._progress.say(what)
         watched: list[Watched] = []
-        planned_end_s, ended_s = self._clock.monotonic_s() + expected_s, list[float]()
+        planned_end_s, ended_s, done = self._clock.monotonic_s() + expected_s, list[float](), itertools.count(1)
 
         async def job(situation: Situation, number: int) -> None:
             found = await self._put_through(situation, number)
-            self._done += 1
+            self._progress.say(f"{what}: {next(done)} of {len(jobs)} done")
             if situation.many:
                 now_s = self._clock.monotonic_s()
                 ended_s.append(now_s)
@@ -175,18 +173,7 @@ class Conducting:
         async with asyncio.TaskGroup() as group:
             for situation, number in jobs:
                 group.create_task(job(situation, number))
-            ticking = group.create_task(self._tick(what, len(jobs)))
-        del ticking
         return _in_order(watched)
-
-    async def _tick(self, what: str, jobs: int) -> None:
-        progress, told_s = self._progress, self._clock.monotonic_s()
-        while self._done < jobs:
-            await asyncio.sleep(min(TOLD_EACH_S, 0.2 if jobs < 3 else 1.0))
-            each_s = TOLD_EACH_S if progress.is_terminal else TOLD_EACH_S_IN_A_PIPE
-            if self._clock.monotonic_s() - told_s >= each_s:
-                told_s = self._clock.monotonic_s()
-                progress.say(f"{what}: {self._done} of {jobs} done")
 
     def _of_use(self, situation: Situation, found: Sequence[WatchedProcess]) -> Sequence[WatchedProcess]:
         for each in found:

@@ -22,7 +22,6 @@ from ...remoting.node.node import NodeContext
 from ...remoting.node.tasks import cancel_all
 from ..fronts import behaviour
 from ..fronts.dials import DialWatch
-from ..fronts.front import Front
 from ..fronts.look_ups import Rules
 from ..fronts.observed import Behaved, Dialled, GaveUp, Observation, Opened
 from ..fronts.rows import ClientRows, TimedRow
@@ -121,9 +120,6 @@ class JavaClient(JavaNode):
         for one in self._dialler.behaved(self._now_ms()):
             rows.saw(one)
         return rows
-
-    def front(self, server: str) -> Front:
-        return self._dialler.front(server)
 
     # --- a node's life ------------------------------------------------------------------------------------------------
 

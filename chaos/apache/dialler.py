@@ -96,9 +96,6 @@ class Dialler:
         for front in self._fronts.values():
             front.said = dict(own)
 
-    def front(self, name: str) -> Front:
-        return self._fronts[name]
-
     def address(self, name: str) -> Address:
         return self._fronts[name].address
 

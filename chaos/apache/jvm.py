@@ -71,7 +71,6 @@ class JavaCommand:
     main: str
     arguments: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
-    flags: tuple[str, ...] = JAVA_FLAGS
     environment: Mapping[str, str] = field(default_factory=dict)
     """Added to this process's environment: NAMESRV_ADDR, the rate of time, …"""
     home: Path
@@ -80,7 +79,7 @@ class JavaCommand:
     def words(self) -> list[str]:
         defines = {"user.home": str(self.user_home), "rocketmq.home.dir": str(self.home)}
         defines |= {"java.io.tmpdir": str(self.temporary), **self.properties}
-        flags = [*self.flags, f"-XX:ErrorFile={self.user_home}/hs_err_%p.log"]
+        flags = [*JAVA_FLAGS, f"-XX:ErrorFile={self.user_home}/hs_err_%p.log"]
         flags += [f"-D{key}={value}" for key, value in defines.items()]
         return ["java", *flags, "-cp", self.class_path, self.main, *self.arguments]
 

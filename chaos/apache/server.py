@@ -301,8 +301,6 @@ class ApacheServer(JavaNode):
         timeout = plan.settings.get("registerBrokerTimeoutMills", 6_000 if self._profile is Profile.V4_9 else 24_000)
         return ServerAbout(
             name=self._context.name,
-            kind=plan.kind,
-            profile=self._profile,
             broker_name=plan.broker_name,
             broker_id=plan.broker_id,
             elects=doors.elects(plan.settings),

@@ -22,12 +22,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...remoting.node.profile import Profile
 from ..fronts.observed import Observation
 from ..fronts.rows import TimedRow
 from ..logs.layouts import head_of
 from ..logs.shapes import event_of
-from ..topology import NodeKind
 from .tables import Table
 
 SETTLES_MS = 50.0
@@ -38,11 +36,9 @@ Put = Callable[[TimedRow], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerAbout:
-    """A server's name, role and addresses; all addresses are the advertised addresses."""
+    """A server's name and addresses; all addresses are the advertised addresses."""
 
     name: str
-    kind: NodeKind
-    profile: Profile
     broker_name: str = ""
     broker_id: int = 0
     elects: bool = False

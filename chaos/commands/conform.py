@@ -139,7 +139,7 @@ def conform(
     folder = RunFolder.create("conform", out)
     chosen = [SITUATIONS[name] for name in plan.situations]
     _jobs, expected_s = planned(chosen, plan.starts, START_GUESS_S, AT_ONCE_GUESS, processors(), plan.repeats)
-    progress = Progress(f"conform {Path(cmd[0]).name}", START_GUESS_S + expected_s, quiet=as_json)
+    progress = Progress(f"conform {Path(cmd[0]).name}", START_GUESS_S + expected_s, quiet=as_json, patient=True)
     try:
         trial = run(
             plan,

@@ -160,7 +160,7 @@ class ClientUnderTest:
         lag = TimedRow(self._now_ms(), event, fields)
         self._lags.append(lag)
         for instance in self._instances.living():
-            self._nodes[instance.number].lag(lag)
+            self._nodes[instance.number].put(lag)
 
     def _running(self) -> set[int]:
         return {each.process for each in self._instances.living() if each.process is not None}
@@ -170,7 +170,7 @@ class ClientUnderTest:
         lag = TimedRow(self._now_ms(), "timer_lag", fields)
         for instance in self._instances.living():
             if instance.process == process:
-                self._nodes[instance.number].lag(lag)
+                self._nodes[instance.number].put(lag)
 
     def _saw(self, instance: Instance, one: Observation) -> None:
         self._nodes[instance.number].saw(one)
@@ -211,7 +211,7 @@ class ClientUnderTest:
         for behaved in self._met(instance):
             node.saw(behaved)
         for lag in self._lags:
-            node.lag(lag)
+            node.put(lag)
 
     def _met(self, instance: Instance) -> Sequence[Behaved]:
         """Return what each front did since the client's process began: the client may have connected before it was
@@ -269,9 +269,6 @@ class OutsideClients:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._clients
 
     def get(self, name: str) -> ClientUnderTest | None:
         return self._clients.get(name)
@@ -356,7 +353,7 @@ class ClientNode:
         note: Callable[[NodeKind], None],
         spec: Callable[[NodeKind], RecorderSpec],
     ) -> None:
-        self._rows = ClientRows(self._put, rules, name_servers, brokers, seen=False)
+        self._rows = ClientRows(self.put, rules, name_servers, brokers, seen=False)
         self._note, self._spec = note, spec
         self._since_ms = since_ms
         self._held: list[TimedRow] = [TimedRow(since_ms, "started", {})]
@@ -375,7 +372,7 @@ class ClientNode:
         """End the observation of clients. `stopped`: True if the fronts end because the client has ended."""
         self._rows.end(now_ms)
         if stopped:
-            self._put(TimedRow(now_ms, "stopped", {}))
+            self.put(TimedRow(now_ms, "stopped", {}))
         self._decide(math.inf)
         if self._record is not None:
             self._record.close()
@@ -384,9 +381,6 @@ class ClientNode:
         """Record the client's `node` row again with what has become known of the client."""
         if self.kind is not None:
             self._note(self.kind)
-
-    def lag(self, row: TimedRow) -> None:
-        self._put(row)
 
     def _decide(self, now_ms: float) -> None:
         """Decide whether the client is a producer or a consumer, once that shows. A client that both sends and reads is
@@ -401,9 +395,9 @@ class ClientNode:
             self._record = self._spec(self.kind).open()
             held, self._held = self._held, []
             for row in held:
-                self._put(row)
+                self.put(row)
 
-    def _put(self, row: TimedRow) -> None:
+    def put(self, row: TimedRow) -> None:
         if self._record is None:
             self._held.append(row)
             return

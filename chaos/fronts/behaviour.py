@@ -1,7 +1,7 @@
 """What a front (the proxy before a server) does to connection attempts, connections and requests. To a client the
 front's behaviour looks like a fault of the server.
 
-attempts    accepted, refused, dropped (SYN without an answer), closed or reset right after they were accepted
+attempts    accepted, refused, dropped (SYN without an answer), closed right after they were accepted
 connected   what happens to open connections at the moment of the change
 requests    passed on, or swallowed: received by TCP and never answered
 codes       requests of these codes the front answers itself, with that response code
@@ -22,7 +22,6 @@ class Dials(StrEnum):
     DROPPED = "dropped"
     """The accept queue is full, so the kernel drops SYNs (docs/faults.md)."""
     CLOSED = "closed"
-    RESET = "reset"
 
 
 class Connected(StrEnum):

@@ -24,7 +24,6 @@ from nemesrv.chaos.fronts.observed import (
     Closed,
     Dialled,
     GaveUp,
-    How,
     Observation,
     Opened,
     Reported,
@@ -76,9 +75,8 @@ class MemoryFront(Front):
     def _accept(self) -> asyncio.BaseProtocol:
         self.last = next(self._stand.numbers)
         self.see(Opened(at_ms=_now_ms(), front=self.name, connection=self.last, peer=_PEER))
-        if self.behaviour.dials in (Dials.CLOSED, Dials.RESET):
-            how = How.FIN if self.behaviour.dials is Dials.CLOSED else How.RST
-            self.see(Closed(at_ms=_now_ms(), front=self.name, connection=self.last, by=By.FRONT, how=how))
+        if self.behaviour.dials is Dials.CLOSED:
+            self.see(Closed(at_ms=_now_ms(), front=self.name, connection=self.last, by=By.FRONT))
             return _ClosesAtOnce()
         connection = FrontConnection(self, self.last)
         self._connections.add(connection)
