@@ -21,14 +21,14 @@ from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
 from ...remoting.node.tasks import cancel_all
 from ..fronts import behaviour
+from ..fronts.dialler import Dialler
 from ..fronts.dials import DialWatch
 from ..fronts.look_ups import Rules
 from ..fronts.observed import Behaved, Dialled, GaveUp, Observation, Opened
 from ..fronts.rows import ClientRows, TimedRow
 from . import properties
-from .dialler import Dialler
 from .distribution import MAIN, class_path
-from .jvm import JavaCommand, JavaNode, JavaProgram
+from .jvm import JavaCommand, JavaNode, JavaProgram, dialled_at
 from .libfaketime import FakedTime
 from .workload_rows import JavaClock, WorkloadRows
 
@@ -95,7 +95,8 @@ class JavaClient(JavaNode):
         super().__init__(context)
         self._config = config
         self._dialler = Dialler(
-            context,
+            context.clock,
+            dialled_at(context),
             name_servers=config.name_servers,
             brokers=config.brokers,
             see=self._see,

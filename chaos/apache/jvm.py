@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...remoting.node.network import Address
+from ...remoting.node.network import Address, TcpNetwork
 from ...remoting.node.node import NodeContext
 from ...remoting.node.recording import recorded_at
 from ..errors import HarnessError
@@ -306,6 +306,12 @@ class JavaNode:
         """Look for the JVM's connections that avoid these fronts, until cancelled."""
         assert self._context.data_dir is not None
         await bypass.keep_looking(lambda: self.children, fronts, self._context.data_dir, self._context.log)
+
+
+def dialled_at(context: NodeContext) -> Callable[[Address], Address | None]:
+    """Return how the node finds where to connect for a server's advertised address: by its links, if it has any."""
+    network = context.network
+    return network.dialled_at if isinstance(network, TcpNetwork) else lambda told: told
 
 
 def leave_last_words(folder: Path, death: str) -> None:

@@ -28,14 +28,14 @@ from ...remoting.node.profile import Profile
 from ...remoting.node.tasks import cancel_all
 from ...remoting.topics import DEFAULT_CLUSTER
 from ..faults.ports import PortHolder
+from ..fronts.dialler import Dialler
 from ..fronts.front import Front
 from ..fronts.observed import Asked, Observation
 from ..topology import NodeKind, broker_id
 from . import doors, properties
 from .broker_rows import BrokerRows
-from .dialler import Dialler
 from .distribution import ProgramPart, distribution
-from .jvm import JavaCommand, JavaDied, JavaNode, JavaProgram
+from .jvm import JavaCommand, JavaDied, JavaNode, JavaProgram, dialled_at
 from .libfaketime import FakedTime
 from .name_server_rows import NameServerRows
 from .server_rows import ServerAbout, ServerRows
@@ -94,14 +94,21 @@ class ApacheServer(JavaNode):
         self._is_broker = plan.kind is not NodeKind.NAME_SERVER
         self._made_by = distribution(plan.implementation)
         self._dialler = Dialler(
-            context, name_servers=plan.name_servers, brokers=plan.members, vip=plan.members, see=self._saw
+            context.clock,
+            dialled_at(context),
+            name_servers=plan.name_servers,
+            brokers=plan.members,
+            vip=plan.members,
+            see=self._saw,
         )
         self._front = Front(context.name, self._upstream, self._saw, context.clock, vip=self._is_broker)
         self._to_controller: Dialler | None = None
         """Of a broker under a controller: to that one, by the link to the NameServer that it is part of. It waits for
         nothing: of that a broker's registrations come."""
         if plan.controllers:
-            self._to_controller = Dialler(context, name_servers=plan.controllers, brokers={}, see=_unseen)
+            self._to_controller = Dialler(
+                context.clock, dialled_at(context), name_servers=plan.controllers, brokers={}, see=_unseen
+            )
         self._diallers = [self._dialler, *([self._to_controller] if self._to_controller else [])]
         self._is_controller = not self._is_broker and plan.settings.get("enableControllerInNamesrv") is True
         if plan.members or self._is_controller:
@@ -125,6 +132,7 @@ class ApacheServer(JavaNode):
         self._dialler.hold()
         for dialler in self._diallers:
             await dialler.open()
+        self._dialler.tells(self._dialler.told)
         await self._front.open(self._plan.listen)
         if not self._is_broker or self._context.incarnation:
             await self._boot()

@@ -274,16 +274,13 @@ class RealStage(Stage):
     ) -> ClientUnderTest:
         client = self._outside.get(name)
         if client is None:
-            dials = self.dials_of(name)
-            name_servers = {server: at for server, at in advertised.items() if server.startswith("ns-")}
-            brokers = {server: at for server, at in advertised.items() if server.startswith("broker-")}
             client = ClientUnderTest(
                 name=name,
                 profile=profile,
                 servers=Servers(
-                    name_servers=name_servers,
-                    brokers=brokers,
-                    proxies={server: dials[at] for server, at in (name_servers | brokers).items()},
+                    name_servers={server: at for server, at in advertised.items() if server.startswith("ns-")},
+                    brokers={server: at for server, at in advertised.items() if server.startswith("broker-")},
+                    dials=self.dials_of(name),
                     host=self.outside_host,
                 ),
                 clock=self.clock,
