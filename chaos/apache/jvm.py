@@ -115,8 +115,6 @@ class JavaProgram:
         self._process: subprocess.Popen[bytes] | None = None
         self._pidfd = -1
         self._file = -1
-        self._waiting: dict[asyncio.Future[None], bytes] = {}
-        self._seen = b""
         self._over: asyncio.Future[int] | None = None
         self._asked = False
 
@@ -172,20 +170,6 @@ class JavaProgram:
         assert self._process.stdin is not None
         self._process.stdin.write(line.rstrip(b"\n") + b"\n")
         self._process.stdin.flush()
-
-    async def wait_for(self, text: str, limit_s: float) -> None:
-        """Wait until a line of stdout contains `text`. Raises JavaDied if the program ends first, or the time limit
-        passes."""
-        assert self._over is not None
-        wanted = text.encode()
-        if wanted in self._seen:
-            return
-        found: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting[found] = wanted
-        try:
-            await self.within(found, limit_s, f"did not say {text!r}")
-        finally:
-            self._waiting.pop(found, None)
 
     async def within(self, wanted: asyncio.Future[None], limit_s: float, else_: str) -> None:
         """Wait until `wanted` is done. Raises JavaDied if the program ends first, or the time limit passes."""
@@ -243,12 +227,8 @@ class JavaProgram:
 
     def _heard(self, line: bytes) -> None:
         os.write(self._file, line + b"\n")
-        self._seen = (self._seen + line + b"\n")[-LAST_LINES:]
         if self._said is not None:
             self._said(line)
-        for future, wanted in self._waiting.items():
-            if wanted in line and not future.done():
-                future.set_result(None)
 
     def _gone(self) -> None:
         """Read the ended program's remaining output, then report its end."""
@@ -298,7 +278,6 @@ class JavaNode:
             asyncio.get_running_loop().call_later(2.5 * BUFFER_S, end_as, code)
 
     async def _measure_lag(self) -> None:
-        """Record how late the JVM is, until cancelled."""
         record = self._context.record
         await keep_measuring(lambda: self.children, self._context.clock, lambda _, row: record("timer_lag", **row))
 

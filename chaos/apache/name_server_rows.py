@@ -111,6 +111,7 @@ class NameServerRows(ServerRows):
         """Broker name, or topic → what was done that may have changed what routes say of it."""
 
     def topics(self) -> tuple[str, ...]:
+        """Return the topics whose routes the next poll must look up."""
         return tuple(self._topics)
 
     def saw(self, one: Observation) -> None:
@@ -139,7 +140,8 @@ class NameServerRows(ServerRows):
                 self._sighted(one)
 
     def stops(self) -> None:
-        """Note that the NameServer is stopping, so connections that close from now on drop no broker."""
+        """Note that the process gets SIGTERM now, so connections that close from now on drop no broker. Call after all
+        log lines until now have been read."""
         self._stops = True
 
     def end(self, now_ms: float) -> None:
@@ -279,6 +281,7 @@ class NameServerRows(ServerRows):
     # --- polls --------------------------------------------------------------------------------------------------------
 
     def polled(self, began_ms: float, ended_ms: float, table: Table | None) -> None:
+        """Process the tables that a poll between these times found; None if the NameServer did not answer."""
         if table is None:
             if self._last is not None:  # until its first answer it is not up
                 self._inexact.polled(began_ms, ended_ms)

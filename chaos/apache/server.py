@@ -52,6 +52,8 @@ LOOKS_S, POLLS_S = 0.1, 0.1
 """Machine time: how often its logs are read, and at most how often its tables are polled."""
 _REGISTERS = frozenset({103, 322})
 """A broker's first requests: REGISTER_BROKER, or QUERY_DATA_VERSION before it."""
+_UP = b"boot success"
+"""In the line with which a NameServer says that it serves."""
 _PORTS = range(10_000, 19_990)
 """Ports of JVMs, below those of the harness."""
 _BESIDE = (-2, doors.HA, doors.DLEDGER)
@@ -118,7 +120,7 @@ class ApacheServer(JavaNode):
         self._held = PortHolder(ports=_PORTS)
         self._faked: FakedTime | None = None
         self._rows: ServerRows | None = None
-        self._registers: asyncio.Future[None] | None = None
+        self._is_up: asyncio.Future[None] | None = None
         self._topics: dict[str, int] = {}
         self._read_to: dict[str, int] = {}
         """Up to which byte each of the JVM's log files was read, a line's end."""
@@ -156,6 +158,7 @@ class ApacheServer(JavaNode):
         """Stop the server cleanly: the JVM runs its shutdown hooks, a broker unregisters, and the JVM ends."""
         if self._rows is not None:
             self._read_logs()
+        if isinstance(self._rows, NameServerRows):
             self._rows.stops()
         if self._java is not None:
             await self._java.terminate(STOP_LIMIT_S)
@@ -171,7 +174,6 @@ class ApacheServer(JavaNode):
         self._forget()
 
     async def faulted(self, meets: Mapping[str, str]) -> None:
-        """From now on, make this node's fronts for these servers refuse connections or drop SYNs."""
         for dialler in self._diallers:
             await dialler.faulted(meets)
 
@@ -200,13 +202,11 @@ class ApacheServer(JavaNode):
         try:
             command = self._command(self._faked.environment, clock.scale)
             output = self._logs / "java.log"
-            self._java = JavaProgram(context.name, command, output, ended=self._ended)
-            self._registers = asyncio.get_running_loop().create_future()
+            self._java = JavaProgram(context.name, command, output, said=self._said, ended=self._ended)
+            self._is_up = asyncio.get_running_loop().create_future()
             self._java.start()
-            if self._is_broker:
-                await self._java.within(self._registers, BOOT_LIMIT_S, "did not begin to register")
-            else:
-                await self._java.wait_for("boot success", BOOT_LIMIT_S)
+            late = "did not begin to register" if self._is_broker else f"did not say {_UP.decode()!r}"
+            await self._java.within(self._is_up, BOOT_LIMIT_S, late)
         except BaseException:
             if self._java is not None:
                 await self._java.kill()
@@ -216,11 +216,10 @@ class ApacheServer(JavaNode):
         self._serves()
 
     def _serves(self) -> None:
-        assert self._rows is not None
         self._up.set()
         self._begin(self._keep_looking())
         self._begin(self._measure_lag())
-        if not self._is_broker:
+        if isinstance(self._rows, NameServerRows):
             own, clock, log = Address("127.0.0.1", self._port), self._real_clock(), self._context.log
             self._poller = TablePoller(own, self._context.clock, self._rows.topics, profile=self._profile, log=log)
             self._begin(self._poller.keep_polling(self._rows.polled, max(PERIOD_S, POLLS_S * clock.scale)))
@@ -251,11 +250,10 @@ class ApacheServer(JavaNode):
         properties.write_logback(home / "conf", self._logs_folder)
         logback = properties.logback_of_jar(class_path, part, home / "conf")
         self._logs_folder.mkdir(parents=True, exist_ok=True)
-        config = properties.write(home / "conf" / f"{part}.conf", self._said())
-        if self._is_broker:
+        config = properties.write(home / "conf" / f"{part}.conf", self._config())
+        if isinstance(self._rows, BrokerRows):
             self._write_topics(home / "store" / "config" / "topics.json")
             offsets = home / "store" / "config" / "consumerOffset.json"
-            assert self._rows is not None
             self._rows.recovered(offsets.read_bytes() if offsets.is_file() else None)
         return JavaCommand(
             class_path=class_path,
@@ -267,7 +265,7 @@ class ApacheServer(JavaNode):
             user_home=self._logs,
         )
 
-    def _said(self) -> dict[str, object]:
+    def _config(self) -> dict[str, object]:
         plan, home = self._plan, self._folder.resolve() / "home"
         if not self._is_broker:
             own = doors.controller(self._port, home) if self._is_controller else {}
@@ -297,12 +295,18 @@ class ApacheServer(JavaNode):
     # -- what is seen ------------------------------------------------------------------------------------------------
 
     def _saw(self, one: Observation) -> None:
-        waits = self._registers is not None and not self._registers.done()
-        if waits and isinstance(one, Asked) and one.code in _REGISTERS and one.front != self._context.name:
-            assert self._registers is not None
-            self._registers.set_result(None)
+        if isinstance(one, Asked) and one.code in _REGISTERS and one.front != self._context.name:
+            self._came_up()
         if self._rows is not None:
             self._rows.saw(one)
+
+    def _said(self, line: bytes) -> None:
+        if not self._is_broker and _UP in line:
+            self._came_up()
+
+    def _came_up(self) -> None:
+        if self._is_up is not None and not self._is_up.done():
+            self._is_up.set_result(None)
 
     def _about(self) -> ServerAbout:
         plan = self._plan
