@@ -204,7 +204,6 @@ class JavaClient(JavaNode):
         self._write("begin")
 
     async def finish(self) -> None:
-        """Stop sending, and wait for the last send."""
         if self._began and self._java is not None and self._java.children:
             finished = self._hears("finished")
             self._write("finish")
@@ -214,7 +213,6 @@ class JavaClient(JavaNode):
         return self._chosen
 
     async def faulted(self, meets: Mapping[str, str]) -> None:
-        """From now on, make the client's fronts for these servers refuse connections or drop SYNs."""
         await self._dialler.faulted(meets)
 
     # --- what it tells, and what is seen ------------------------------------------------------------------------------

@@ -328,18 +328,11 @@ async def consumer_progress(session: AdminSession, group: str) -> None:
     click.echo(f"Diff Total: {sum(behind)}")
 
 
-# -- what every `nemesrv admin` command shares: whom it asks, what becomes of those that do not answer, how it prints.
-#
-#     ask    the first NameServer, in the order given, that can be reached      all that only reads
-#     each   every address at once; one that fails is named at the end          all that mqadmin sends to each
-#
-# Exit status through `main`: 2 (click.ClickException) when a peer refuses what was asked, 4 (HarnessError) when a peer
-# could not be reached. One line names every peer that failed; what the others answered has been printed by then.
+# -- what every `nemesrv admin` command shares
 
 
 class AdminSession:
-    """Sends the requests of one command of `nemesrv admin`. `failed` has the errors of the requests that `each`
-    sent."""
+    """Sends the requests of one command. `failed` has the errors of the requests that `each` sent."""
 
     def __init__(self, client: AdminClient, name_servers: Sequence[Address], clock: Clock) -> None:
         self.client, self.name_servers, self.clock = client, tuple(name_servers), clock
@@ -369,7 +362,6 @@ class AdminSession:
         return {address: answer[0] for address, answer in zip(asked, answers, strict=True) if answer is not None}
 
     async def every(self, question: Callable[[Address], Awaitable[T]]) -> dict[Address, T]:
-        """Send the request to all NameServers and return their answers."""
         return await self.each(self.name_servers, question)
 
     async def _one(self, address: Address, question: Callable[[Address], Awaitable[T]]) -> tuple[T] | None:
@@ -409,7 +401,8 @@ class AdminSession:
         return found
 
     def settle(self, then: str = "") -> None:
-        """Raise an error if any request failed; `then` says what the command did not do because of the failure."""
+        """Raise an error that names all peers that failed: ClickException (exit status 2) if they refused the request,
+        HarnessError (4) if one could not be reached. `then` says what the command did not do because of that."""
         if not self.failed:
             return
         text = _all(self.failed) + (f"; {then}" if then else "")

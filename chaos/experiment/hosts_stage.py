@@ -232,7 +232,6 @@ class HostsStage(RealStage):
         return shown_ms
 
     def _end_run(self, record: Recorder) -> None:
-        """Collect the hosts' rows into the run folder, and remove the run from them."""
         hosts = self._hosts.values()
         self._collector.finish()
         record_missing(record, self._collector.gone, self._placed)

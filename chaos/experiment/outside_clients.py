@@ -160,7 +160,6 @@ class ClientUnderTest:
         return {each.process for each in self._instances.living() if each.process is not None}
 
     def _was_late(self, process: int, fields: dict[str, Any]) -> None:
-        """A client's own process was late."""
         lag = TimedRow(self._now_ms(), "timer_lag", fields)
         for instance in self._instances.living():
             if instance.process == process:

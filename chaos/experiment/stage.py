@@ -46,16 +46,11 @@ LAST_WRITE_S = 0.1
 
 
 class AskedNodes(Protocol):
-    """Calls a method of the node that has the given name."""
-
     def call(self, name: str, method: str, *args: Any, timeout_s: float = 30.0, **kwargs: Any) -> Any: ...
     def submit(self, name: str, method: str, *args: Any, **kwargs: Any) -> Submitted: ...
 
 
 class RunningNodes(Processes, AskedNodes, Protocol):
-    """Starts the experiment's nodes, injects faults into their processes, and calls their methods
-    (actors/cluster.py)."""
-
     def listen(self, specs: Iterable[NodeSpec]) -> dict[str, Address | None]: ...
     def start(self, *names: str) -> None: ...
     def pid(self, name: str) -> int | None: ...

@@ -188,7 +188,7 @@ def _no_sends(watched: Sequence[Watched]) -> Measured:
     return Measured.undecided("no broker failed while it sent")
 
 
-@rules.seconds(*_FAILS, by_chance=True)
+@rules.seconds(*_FAILS)
 def send_stall_s(watched: Sequence[Watched]) -> Measured:
     """the longest time without a successful send, after a broker died, hung, refused or was cut off"""
     longest, longest_send, count = 0.0, 0.0, 0

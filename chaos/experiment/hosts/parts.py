@@ -58,7 +58,6 @@ class HostToxiproxy:
         self.opened = (self.api.address, self.pid)
 
     def ask(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        """Call this method of the host's Toxiproxy client (faults/toxiproxy.py) and return the result."""
         return getattr(self.api, method)(*args, **kwargs)
 
     def close(self) -> None:
@@ -66,8 +65,6 @@ class HostToxiproxy:
 
 
 class HostOutside(HostLooks):
-    """Reads the faults that other people inject into the host's proxies and processes."""
-
     def __init__(self, parts: Mapping[str, Any]) -> None:
         super().__init__(parts[TOXIPROXY].api.address)
 

@@ -35,8 +35,6 @@ Act = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A node that an act asks: its name, its address, and the act's id."""
-
     node: str
     address: Address
     act_id: str
