@@ -35,8 +35,8 @@ from ..remoting.node.network import Address
 from .rule_verdicts import RuleVerdict
 from .rules import RULES, LeftOut, Measured
 from .rules.rule import plain, said
-from .scene import ConformPlan
 from .situations import Watched
+from .stand import ConformPlan
 from .trial import Trial
 
 PIPE_COLUMNS = 120

@@ -108,8 +108,8 @@ def conform(
     from ...conformance.result import ConformResult, hindered, show, write
     from ...conformance.result import summary as summary_of
     from ...conformance.rule_verdicts import asked_for, hindered_in, judge_all, profile_of, situations_of, written
-    from ...conformance.scene import ConformPlan
     from ...conformance.situations import SITUATIONS
+    from ...conformance.stand import ConformPlan
     from ...conformance.subject import Program
     from ...conformance.trial import run
     from ..experiment.progress import Progress

@@ -29,7 +29,8 @@ from nemesrv.chaos.fronts.observed import (
     Reported,
 )
 from nemesrv.conformance.situations import GET_ROUTEINFO, KILL, SITUATIONS, Role, Situation, Target, Watched
-from nemesrv.conformance.stand import GROUP, TOPIC, MortalNetwork, Stand
+from nemesrv.conformance.stand import GROUP, TOPIC, ConformPlan, MortalNetwork, Stand
+from nemesrv.conformance.subject import Program
 from nemesrv.remoting.errors import ConnectError, RocketMQError
 from nemesrv.remoting.node.network import Address, Listener, Network, ProtocolFactory
 from nemesrv.remoting.node.profile import Profile
@@ -190,19 +191,9 @@ class MemoryStand(Stand):
         self._all: list[tuple[int | None, Observation]] = []
         self._asked_routes: set[tuple[int, int]] = set()
         self.at_work: dict[int, float] = {}
-        super().__init__(
-            name_servers=situation.name_servers or 3,
-            brokers=2,
-            profile=profile,
-            clock=CLOCK,
-            see=self._kept,
-            data=data,
-            log=data.with_suffix(".log"),
-            seed=f"{seed} {situation.name}",
-            has_topic=situation.has_topic,
-            by_http=situation.by_http,
-            read_only=situation.read_only,
-        )
+        plan = ConformPlan(program=Program(()), profile=profile)
+        super().__init__(plan, situation, clock=CLOCK, see=self._kept, data=data, log=data.with_suffix(".log"))
+        self._seed = f"{seed} {situation.name}"
 
     def _front(self, name: str, upstream: Address | None) -> Front:
         front = self.memory_fronts[name] = MemoryFront(name, upstream, self._saw, self)
