@@ -26,11 +26,12 @@ from ..fronts.dials import DialWatch
 from ..fronts.look_ups import Rules
 from ..fronts.observed import Behaved, Dialled, GaveUp, Observation, Opened
 from ..fronts.rows import ClientRows, TimedRow
+from ..history.host_clocks import ClockReading
 from . import properties
 from .distribution import MAIN, class_path
 from .jvm import JavaCommand, JavaNode, JavaProgram, dialled_at
 from .libfaketime import FakedTime
-from .workload_rows import JavaClock, WorkloadRows
+from .workload_rows import WorkloadRows
 
 READY_S, START_S, STOP_S = 90.0, 60.0, 20.0
 """Limits for the JVM's start, its client's start and its shutdown, on a very busy machine."""
@@ -106,7 +107,8 @@ class JavaClient(JavaNode):
         self._late = LateDials()
         self._faked: FakedTime | None = None
         self._rows = self._new_rows()
-        self._clock = JavaClock()
+        self._clock: ClockReading | None = None
+        """The most exact reading of the JVM's System.nanoTime."""
         self._workload: WorkloadRows | None = None
         self._asked_ms: list[float] = []
         self._heard: dict[str, asyncio.Future[None]] = {}
@@ -237,12 +239,13 @@ class JavaClient(JavaNode):
         except (ValueError, KeyError):
             return
         if what == "clock" and self._asked_ms:
-            self._clock.answered(self._asked_ms.pop(0), at_ns, self._now_ms())
+            reading = ClockReading.of(self._asked_ms.pop(0), at_ns / 1e6, self._now_ms())
+            self._clock = min(reading, self._clock or reading, key=lambda one: one.bound_ms)
         elif what == "start_failed":  # the next one is another client: its own list, and its own first choice
             self._rows.end(self._now_ms())
             self._rows = self._new_rows()
-        elif self._workload is not None and self._clock.is_known:
-            self._workload.heard(self._clock.ms(at_ns), said)
+        elif self._workload is not None and self._clock is not None:
+            self._workload.heard(at_ns / 1e6 - self._clock.offset_ms, said)
         if (waiting := self._heard.get(what)) is not None and not waiting.done():
             waiting.set_result(None)
 

@@ -285,7 +285,7 @@ class ApacheServer(JavaNode):
     def _write_topics(self, file: Path) -> None:
         if self._topics and not file.exists():
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(properties.topics_file(self._topics, self._context.clock.now_ms()), encoding="utf-8")
+            file.write_bytes(properties.topics_file(self._topics, self._context.clock.now_ms()))
 
     def _forget(self) -> None:
         if self._faked is not None:
