@@ -90,8 +90,7 @@ class AdminNode(Node):
         self, act: Act, asked: _Asked, about: Mapping[str, Any], ask: Callable[[], Awaitable[object]]
     ) -> bool:
         """Send the request and record the act's row. Returns whether it was done."""
-        clock = self._context.clock
-        begin_s, code, kind, why = clock.monotonic_s(), 0, "ok", None
+        began_s, code, kind, why = self._context.clock.monotonic_s(), 0, "ok", None
         try:
             await ask()
         except ResponseError as exc:
@@ -99,14 +98,14 @@ class AdminNode(Node):
         except RocketMQError as exc:
             code, kind, why = -1, "fail" if exc.definite else "info", str(exc)
         said = {key: value for key, value in act.items() if key not in ("do", "topic", "broker") and value is not None}
-        self._context.record(
+        self._context.record_ended(
+            began_s,
             "admin",
             f=act["do"],
             type=kind,
             fault_id=asked.act_id,
             target=asked.node,
             code=None if code == -1 else code,
-            duration_ms=(clock.monotonic_s() - begin_s) * 1000,
             value={**said, "why": why} if why else said,
             **about,
         )
