@@ -41,8 +41,6 @@ class Places:
 
 
 class LoopLateness:
-    """Records when an event loop was late, and by how many milliseconds."""
-
     def __init__(self, now_ms: Callable[[], float]) -> None:
         self._now_ms = now_ms
         self._late: list[tuple[float, float]] = []
@@ -59,7 +57,6 @@ class LoopLateness:
             self._late.append((at_ms, late_ms))
 
     def worst_ms(self, from_ms: float, to_ms: float) -> float:
-        """Return the event loop's largest lateness from `from_ms` to `to_ms`."""
         return max((late for at, late in self._late if from_ms <= at <= to_ms + late), default=0.0)
 
 

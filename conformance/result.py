@@ -35,8 +35,8 @@ from ..remoting.node.network import Address
 from .rule_verdicts import RuleVerdict
 from .rules import RULES, LeftOut, Measured
 from .rules.rule import plain, said
-from .scene import ConformPlan
 from .situations import Watched
+from .stand import ConformPlan
 from .trial import Trial
 
 PIPE_COLUMNS = 120
@@ -360,12 +360,9 @@ def _below(result: ConformResult) -> list[Text]:
     return lines
 
 
-def print_table(result: ConformResult) -> None:
+def show(result: ConformResult, console: Console | None = None) -> None:
     """Print the table of rules and the notes in the terminal's width; a pipe gets the width in COLUMNS, or 120
     columns."""
-    show(result, standard_output(PIPE_COLUMNS, highlight=False))
-
-
-def show(result: ConformResult, console: Console) -> None:
+    console = console or standard_output(PIPE_COLUMNS, highlight=False)
     print_fitting(console, table(result))
     console.print(*_below(result), sep="\n")

@@ -26,8 +26,6 @@ from .situations import SITUATIONS, Watched
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleProfile:
     name: str
-    client: str
-    """The client's name, for people."""
     rules: Mapping[str, Expected]
     """By rule name. A rule that is missing here is not judged."""
     own: frozenset[str] = frozenset()
@@ -62,7 +60,7 @@ def _from_document(name: str, document: Mapping[str, Any], file: str) -> RulePro
             rules[rule] = RULES[rule].read(value)
         except ValueError as exc:
             raise ScenarioError(file, f"rules.{rule}", repr(value), RULES[rule].allowed) from exc
-    return RuleProfile(name=name, client=str(document.get("client", name)), rules=rules)
+    return RuleProfile(name=name, rules=rules)
 
 
 def written(client: str, found: Iterable[tuple[str, Measured]]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +21,12 @@ from ..chaos.fronts.sockets import descendants, process_of
 from ..chaos.topology import ADDRESS_SERVER
 from ..remoting.node.clock import RealClock
 from ..remoting.node.network import Address
-from ..remoting.node.profile import Profile
 from .capacity import LoopLateness, memory_of
 from .situations import (
     GET_ROUTEINFO,
     KILL,
     POLL_LIMIT_S,
     POLL_OVER_S,
-    SITUATIONS,
     Role,
     RouteAnswers,
     Situation,
@@ -37,35 +35,13 @@ from .situations import (
     Watched,
     slowest_answer_ms,
 )
-from .stand import GROUP, TOPIC, Stand
+from .stand import GROUP, TOPIC, ConformPlan, Stand
 from .subject import Instructions, Program, Subject, within
 
 SEVERAL_S = 3.0
 """By then each client of a program with several has asked for the topic by which it is known."""
 START_LIMIT_S = 60.0
 """By then the first process is at work, or its time in the situation begins all the same."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConformPlan:
-    """What `nemesrv conform` runs: the program, the situations by name, and nemesrv's servers."""
-
-    program: Program
-    situations: tuple[str, ...] = tuple(SITUATIONS)
-    starts: int = 60
-    repeats: int = 1
-    name_servers: int = 3
-    brokers: int = 2
-    profile: Profile = Profile.V4_9
-    seed: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchedProcess:
-    watched: Watched
-    last_lines: tuple[str, ...]
-    memory: int
-    """Resident bytes when it worked; 0: it did not."""
 
 
 class Scene:
@@ -82,20 +58,8 @@ class Scene:
     ) -> None:
         """`several` is set once a process shows that the program has several clients."""
         self._plan, self._situation, self._name, self._clock, self._logs = plan, situation, name, clock, logs
-        self._stand = Stand(
-            name_servers=situation.name_servers or plan.name_servers,
-            brokers=plan.brokers,
-            profile=plan.profile,
-            clock=clock,
-            see=self._saw,
-            data=data / name,
-            log=logs / f"{name}.servers.log",
-            seed=plan.seed,
-            process=self._process_of,
-            has_topic=situation.has_topic,
-            by_http=situation.by_http,
-            read_only=situation.read_only,
-        )
+        folder, log = data / name, logs / f"{name}.servers.log"
+        self._stand = Stand(plan, situation, clock=clock, see=self._saw, data=folder, log=log, process=self._process_of)
         self._several = several
         self.in_a_hurry = False
         """Nobody wants to know any more: processes are killed and not asked to end."""
@@ -282,15 +246,15 @@ class Scene:
             seat.stopping_ms = now_ms if seat.subject.is_running else seat.subject.ended_ms or now_ms
             seat.ended = await seat.subject.stop(kill=self.in_a_hurry)
 
-    def found(self, lateness: LoopLateness) -> list[WatchedProcess]:
+    def found(self, lateness: LoopLateness) -> list[Watched]:
         return [self._found(seat, lateness) for seat in self._seats]
 
-    def _found(self, seat: Seat, lateness: LoopLateness) -> WatchedProcess:
+    def _found(self, seat: Seat, lateness: LoopLateness) -> Watched:
         subject, dials = seat.subject, seat.dials
         ended_ms = subject.ended_ms or seat.stopping_ms
         late_ms = lateness.worst_ms(subject.began_ms, ended_ms)
         seen = sorted((_of(each, subject.process) for each in seat.seen), key=lambda one: one.at_ms)
-        watched = Watched(
+        return Watched(
             situation=self._situation.name,
             number=seat.number,
             log=seat.log,
@@ -305,9 +269,10 @@ class Scene:
             ended=seat.ended,
             dials_unseen=dials.why_unseen or (f"{dials.lost} were not told in time" if dials.lost else None),
             late_ms=max(late_ms, slowest_answer_ms(seen), self._stopped_ms[subject.process]),
+            last_lines=subject.last_lines,
+            memory=seat.memory,
             seen=tuple(seen),
         )
-        return WatchedProcess(watched=watched, last_lines=subject.last_lines, memory=seat.memory)
 
 
 def _of(seen: Observation, process: int) -> Observation:

@@ -321,6 +321,10 @@ class Watched:
     """Why the client cannot be told apart from another client in the process; "" if it can."""
     log: str = ""
     """Name of the process's log."""
+    last_lines: tuple[str, ...] = ()
+    """The end of what the process wrote."""
+    memory: int = 0
+    """Resident bytes of the first process when it worked; 0: not measured."""
     seen: tuple[Observation, ...]
     """The observations of this process, in order of time."""
 

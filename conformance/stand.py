@@ -19,6 +19,7 @@ import shutil
 import socket
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
@@ -44,7 +45,18 @@ from ..remoting.node.network import Address, Listener, Network, ProtocolFactory,
 from ..remoting.node.node import NodeContext
 from ..remoting.node.profile import Profile
 from ..remoting.node.tasks import cancel_all
-from .situations import KILL, NAME_SERVER_LIST, QUEUES, RESTART, RouteAnswers, SituationStep, Target
+from .situations import (
+    KILL,
+    NAME_SERVER_LIST,
+    QUEUES,
+    RESTART,
+    SITUATIONS,
+    RouteAnswers,
+    Situation,
+    SituationStep,
+    Target,
+)
+from .subject import Program
 
 TOPIC, GROUP = "nemesrv-conform", "nemesrv-conform-group"
 LOOPBACK = "127.0.0.1"
@@ -55,37 +67,48 @@ FEED_EVERY_S = 0.1
 Process = Callable[[Address, Address], int | None]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConformPlan:
+    """What `nemesrv conform` runs: the program, the situations by name, and nemesrv's servers."""
+
+    program: Program
+    situations: tuple[str, ...] = tuple(SITUATIONS)
+    starts: int = 60
+    repeats: int = 1
+    name_servers: int = 3
+    brokers: int = 2
+    profile: Profile = Profile.V4_9
+    seed: int = 0
+
+
 class Stand:
     """nemesrv's NameServers and brokers for a program. Call `open`, give the program `name_servers`, call `do` per
     step, call `close`."""
 
     def __init__(
         self,
+        plan: ConformPlan,
+        situation: Situation,
         *,
-        name_servers: int,
-        brokers: int,
-        profile: Profile,
         clock: Clock,
         see: Callable[[Observation], None],
         data: Path,
         log: Path,
-        seed: int | str = 0,
         process: Process | None = None,
-        has_topic: bool = True,
-        by_http: bool = False,
-        read_only: bool = False,
     ) -> None:
-        """`data`: a folder of this stand's own, removed with it. `log`: the file for the servers' warnings. `by_http`:
-        the list comes from an address server, and there is one more NameServer, which the list can gain."""
+        """`data`: a folder of this stand's own, removed with it. `log`: the file for the servers' warnings."""
         self.clock = clock
         self.topics = [TOPIC]
+        name_servers = situation.name_servers or plan.name_servers
         self.names = tuple(f"ns-{n}" for n in range(name_servers))
-        self.broker_names = tuple(f"broker-{'abcdefgh'[n]}" for n in range(brokers))
-        self._spare = (f"ns-{name_servers}",) if by_http else ()
-        self._profile, self._see, self._process = profile, see, process
-        self._has_topic, self._by_http = has_topic, by_http
-        self._permission = PERM_READ if read_only else PERM_READ | PERM_WRITE
-        self._data, self._log_path, self._seed = data, log, seed
+        self.broker_names = tuple(f"broker-{'abcdefgh'[n]}" for n in range(plan.brokers))
+        self._spare = (f"ns-{name_servers}",) if situation.by_http else ()
+        """A NameServer that the list by HTTP can gain."""
+        self._profile, self._see, self._process = plan.profile, see, process
+        self._has_topic, self._by_http = situation.has_topic, situation.by_http
+        self._permission = PERM_READ if situation.read_only else PERM_READ | PERM_WRITE
+        self._data, self._log_path = data, log
+        self._seed: object = plan.seed
         self._log_file: TextIO | None = None
         self.log: logging.Logger = logging.getLogger("nemesrv")
         self.fronts: dict[str, Front] = {}

@@ -10,6 +10,7 @@ with the smaller lateness counts.
 """
 
 import asyncio
+import itertools
 import shutil
 import signal
 import threading
@@ -29,12 +30,11 @@ from ..remoting.node.clock import RealClock
 from ..remoting.node.network import Address
 from ..remoting.node.tasks import cancel_all
 from .capacity import LoopLateness, Places, at_once, end_s, planned
-from .scene import START_LIMIT_S, ConformPlan, Scene, WatchedProcess
+from .scene import START_LIMIT_S, Scene
 from .situations import GET_ROUTEINFO, SITUATIONS, Situation, Watched
-from .stand import TOPIC
+from .stand import TOPIC, ConformPlan
 from .subject import STOP_S, told_of
 
-TOLD_EACH_S, TOLD_EACH_S_IN_A_PIPE = 1.0, 30.0
 LANE_LIMIT_S = 10.0
 """So long a start is waited for before the next one may begin; LANE_STARTS times as long as the first process took,
 where that is more: else the slow ones that go on would make the next ones slower still."""
@@ -75,7 +75,6 @@ class Conducting:
         self._lateness = LoopLateness(self._now_ms)
         self._starting = asyncio.Semaphore(processors())
         self._places = Places(1)
-        self._done = 0
         self._several = asyncio.Event()
         """A process of the program has shown that it has several clients."""
         self._first_s = 0.0
@@ -114,10 +113,10 @@ class Conducting:
         (began,) = first
         if why := hindered(began, program.words[0]):
             return Trial(watched=(), hindered=why, left_out=self._left_out)
-        self._first_s = ((began.watched.at_work_ms or began.watched.stopping_ms) - began.watched.began_ms) / 1000
+        self._first_s = ((began.at_work_ms or began.stopping_ms) - began.began_ms) / 1000
         self._places = Places(at_once(began.memory))
         told = self._of_use(SITUATIONS[FIRST], first)
-        watched = [each.watched for each in told] if any(each.many for each in chosen) else []
+        watched = told if any(each.many for each in chosen) else []
         watched += await self._all(chosen)
         if self._again is not None:
             self._progress.say("judging what was seen")
@@ -150,7 +149,6 @@ class Conducting:
         return _in_order(watched)
 
     async def _all(self, chosen: Sequence[Situation], which: str = "") -> list[Watched]:
-        self._done = 0
         jobs, expected_s = planned(
             chosen, self._plan.starts, self._first_s, self._places.free, processors(), self._plan.repeats
         )
@@ -161,44 +159,32 @@ class Conducting:
         what = which + " and ".join(filter(None, (lasting, _counted(many, "start"))))
         self._progress.say(what)
         watched: list[Watched] = []
-        planned_end_s, ended_s = self._clock.monotonic_s() + expected_s, list[float]()
+        planned_end_s, ended_s, done = self._clock.monotonic_s() + expected_s, list[float](), itertools.count(1)
 
         async def job(situation: Situation, number: int) -> None:
             found = await self._put_through(situation, number)
-            self._done += 1
+            self._progress.say(f"{what}: {next(done)} of {len(jobs)} done")
             if situation.many:
                 now_s = self._clock.monotonic_s()
                 ended_s.append(now_s)
                 self._progress.expect(end_s(planned_end_s, ended_s, many) - now_s)
-            watched.extend(each.watched for each in self._of_use(situation, found))
+            watched.extend(self._of_use(situation, found))
 
         async with asyncio.TaskGroup() as group:
             for situation, number in jobs:
                 group.create_task(job(situation, number))
-            ticking = group.create_task(self._tick(what, len(jobs)))
-        del ticking
         return _in_order(watched)
 
-    async def _tick(self, what: str, jobs: int) -> None:
-        progress, told_s = self._progress, self._clock.monotonic_s()
-        while self._done < jobs:
-            await asyncio.sleep(min(TOLD_EACH_S, 0.2 if jobs < 3 else 1.0))
-            each_s = TOLD_EACH_S if progress.is_terminal else TOLD_EACH_S_IN_A_PIPE
-            if self._clock.monotonic_s() - told_s >= each_s:
-                told_s = self._clock.monotonic_s()
-                progress.say(f"{what}: {self._done} of {jobs} done")
-
-    def _of_use(self, situation: Situation, found: Sequence[WatchedProcess]) -> Sequence[WatchedProcess]:
+    def _of_use(self, situation: Situation, found: list[Watched]) -> list[Watched]:
         for each in found:
-            ended = each.watched.ended
-            if ended not in ("stopped", "killed"):
-                how = _HUNG if ended == "hung" else f"ended by itself ({ended})"
+            if each.ended not in ("stopped", "killed"):
+                how = _HUNG if each.ended == "hung" else f"ended by itself ({each.ended})"
                 situations, _ = self._ends.setdefault(how, ({}, told_of(each.last_lines)))
                 situations[f"`{situation.name}`"] = None
-        opened = (one.front for each in found for one in each.watched.of(Opened))
+        opened = (one.front for each in found for one in each.of(Opened))
         if situation.by_http and ADDRESS_SERVER not in opened:
             self._left_out[situation.name] = "the program never asked the address server for its list"
-            return ()
+            return []
         return found
 
     def _told(self) -> tuple[str, ...]:
@@ -211,9 +197,7 @@ class Conducting:
 
     # --- one situation
 
-    async def _put_through(
-        self, situation: Situation, number: int = 0, *, weighed: bool = False
-    ) -> list[WatchedProcess]:
+    async def _put_through(self, situation: Situation, number: int = 0, *, weighed: bool = False) -> list[Watched]:
         """Take each process of the situation from start to end. `weighed`: measure its memory, too."""
         async with self._places.taken(situation.processes), AsyncExitStack() as starting:
             await starting.enter_async_context(self._starting)
@@ -239,7 +223,7 @@ class Conducting:
                 await scene.close()
         found = scene.found(self._lateness)
         for each in found:
-            self._elsewhere |= dict.fromkeys(elsewhere(each.watched))
+            self._elsewhere |= dict.fromkeys(elsewhere(each))
         return found
 
 
@@ -272,9 +256,8 @@ def _listed(names: Sequence[str]) -> str:
 # --- a program that cannot be examined
 
 
-def hindered(first: WatchedProcess, cmd: str) -> str:
+def hindered(watched: Watched, cmd: str) -> str:
     """Return why the program cannot be examined, as its first process shows; "" if it can be examined."""
-    watched = first.watched
     if watched.at_work_ms is not None:
         return ""
     foreign = next((each for each in watched.of(Foreign) if each.front != ADDRESS_SERVER), None)
@@ -296,7 +279,7 @@ def hindered(first: WatchedProcess, cmd: str) -> str:
         )
     else:
         why = f"connected, and asked for no route within {START_LIMIT_S:g} s"
-    return f"{cmd} {why}{told_of(first.last_lines)}"
+    return f"{cmd} {why}{told_of(watched.last_lines)}"
 
 
 def elsewhere(watched: Watched) -> list[Address]:

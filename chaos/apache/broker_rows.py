@@ -98,6 +98,7 @@ class BrokerRows(ServerRows):
         """Group → when its consumers were last told to go elsewhere (220)."""
 
     def recovered(self, consumer_offsets: str | bytes | None) -> None:
+        """Take the offsets with which the broker starts, from its consumerOffset.json; None: there is no such file."""
         self._offsets |= _offsets_of(consumer_offsets or "{}")
 
     def saw(self, one: Observation) -> None:

@@ -21,17 +21,17 @@ from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
 from ...remoting.node.tasks import cancel_all
 from ..fronts import behaviour
+from ..fronts.dialler import Dialler
 from ..fronts.dials import DialWatch
-from ..fronts.front import Front
 from ..fronts.look_ups import Rules
 from ..fronts.observed import Behaved, Dialled, GaveUp, Observation, Opened
 from ..fronts.rows import ClientRows, TimedRow
+from ..history.host_clocks import ClockReading
 from . import properties
-from .dialler import Dialler
 from .distribution import MAIN, class_path
-from .jvm import JavaCommand, JavaNode, JavaProgram
+from .jvm import JavaCommand, JavaNode, JavaProgram, dialled_at
 from .libfaketime import FakedTime
-from .workload_rows import JavaClock, WorkloadRows
+from .workload_rows import WorkloadRows
 
 READY_S, START_S, STOP_S = 90.0, 60.0, 20.0
 """Limits for the JVM's start, its client's start and its shutdown, on a very busy machine."""
@@ -96,7 +96,8 @@ class JavaClient(JavaNode):
         super().__init__(context)
         self._config = config
         self._dialler = Dialler(
-            context,
+            context.clock,
+            dialled_at(context),
             name_servers=config.name_servers,
             brokers=config.brokers,
             see=self._see,
@@ -106,7 +107,8 @@ class JavaClient(JavaNode):
         self._late = LateDials()
         self._faked: FakedTime | None = None
         self._rows = self._new_rows()
-        self._clock = JavaClock()
+        self._clock: ClockReading | None = None
+        """The most exact reading of the JVM's System.nanoTime."""
         self._workload: WorkloadRows | None = None
         self._asked_ms: list[float] = []
         self._heard: dict[str, asyncio.Future[None]] = {}
@@ -121,9 +123,6 @@ class JavaClient(JavaNode):
         for one in self._dialler.behaved(self._now_ms()):
             rows.saw(one)
         return rows
-
-    def front(self, server: str) -> Front:
-        return self._dialler.front(server)
 
     # --- a node's life ------------------------------------------------------------------------------------------------
 
@@ -207,7 +206,6 @@ class JavaClient(JavaNode):
         self._write("begin")
 
     async def finish(self) -> None:
-        """Stop sending, and wait for the last send."""
         if self._began and self._java is not None and self._java.children:
             finished = self._hears("finished")
             self._write("finish")
@@ -217,7 +215,6 @@ class JavaClient(JavaNode):
         return self._chosen
 
     async def faulted(self, meets: Mapping[str, str]) -> None:
-        """From now on, make the client's fronts for these servers refuse connections or drop SYNs."""
         await self._dialler.faulted(meets)
 
     # --- what it tells, and what is seen ------------------------------------------------------------------------------
@@ -242,12 +239,13 @@ class JavaClient(JavaNode):
         except (ValueError, KeyError):
             return
         if what == "clock" and self._asked_ms:
-            self._clock.answered(self._asked_ms.pop(0), at_ns, self._now_ms())
+            reading = ClockReading.of(self._asked_ms.pop(0), at_ns / 1e6, self._now_ms())
+            self._clock = min(reading, self._clock or reading, key=lambda one: one.bound_ms)
         elif what == "start_failed":  # the next one is another client: its own list, and its own first choice
             self._rows.end(self._now_ms())
             self._rows = self._new_rows()
-        elif self._workload is not None and self._clock.is_known:
-            self._workload.heard(self._clock.ms(at_ns), said)
+        elif self._workload is not None and self._clock is not None:
+            self._workload.heard(at_ns / 1e6 - self._clock.offset_ms, said)
         if (waiting := self._heard.get(what)) is not None and not waiting.done():
             waiting.set_result(None)
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...remoting.node.network import Address
+from ...remoting.node.network import Address, TcpNetwork
 from ...remoting.node.node import NodeContext
 from ...remoting.node.recording import recorded_at
 from ..errors import HarnessError
@@ -71,7 +71,6 @@ class JavaCommand:
     main: str
     arguments: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
-    flags: tuple[str, ...] = JAVA_FLAGS
     environment: Mapping[str, str] = field(default_factory=dict)
     """Added to this process's environment: NAMESRV_ADDR, the rate of time, …"""
     home: Path
@@ -80,7 +79,7 @@ class JavaCommand:
     def words(self) -> list[str]:
         defines = {"user.home": str(self.user_home), "rocketmq.home.dir": str(self.home)}
         defines |= {"java.io.tmpdir": str(self.temporary), **self.properties}
-        flags = [*self.flags, f"-XX:ErrorFile={self.user_home}/hs_err_%p.log"]
+        flags = [*JAVA_FLAGS, f"-XX:ErrorFile={self.user_home}/hs_err_%p.log"]
         flags += [f"-D{key}={value}" for key, value in defines.items()]
         return ["java", *flags, "-cp", self.class_path, self.main, *self.arguments]
 
@@ -116,8 +115,6 @@ class JavaProgram:
         self._process: subprocess.Popen[bytes] | None = None
         self._pidfd = -1
         self._file = -1
-        self._waiting: dict[asyncio.Future[None], bytes] = {}
-        self._seen = b""
         self._over: asyncio.Future[int] | None = None
         self._asked = False
 
@@ -173,20 +170,6 @@ class JavaProgram:
         assert self._process.stdin is not None
         self._process.stdin.write(line.rstrip(b"\n") + b"\n")
         self._process.stdin.flush()
-
-    async def wait_for(self, text: str, limit_s: float) -> None:
-        """Wait until a line of stdout contains `text`. Raises JavaDied if the program ends first, or the time limit
-        passes."""
-        assert self._over is not None
-        wanted = text.encode()
-        if wanted in self._seen:
-            return
-        found: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting[found] = wanted
-        try:
-            await self.within(found, limit_s, f"did not say {text!r}")
-        finally:
-            self._waiting.pop(found, None)
 
     async def within(self, wanted: asyncio.Future[None], limit_s: float, else_: str) -> None:
         """Wait until `wanted` is done. Raises JavaDied if the program ends first, or the time limit passes."""
@@ -244,12 +227,8 @@ class JavaProgram:
 
     def _heard(self, line: bytes) -> None:
         os.write(self._file, line + b"\n")
-        self._seen = (self._seen + line + b"\n")[-LAST_LINES:]
         if self._said is not None:
             self._said(line)
-        for future, wanted in self._waiting.items():
-            if wanted in line and not future.done():
-                future.set_result(None)
 
     def _gone(self) -> None:
         """Read the ended program's remaining output, then report its end."""
@@ -299,7 +278,6 @@ class JavaNode:
             asyncio.get_running_loop().call_later(2.5 * BUFFER_S, end_as, code)
 
     async def _measure_lag(self) -> None:
-        """Record how late the JVM is, until cancelled."""
         record = self._context.record
         await keep_measuring(lambda: self.children, self._context.clock, lambda _, row: record("timer_lag", **row))
 
@@ -307,6 +285,12 @@ class JavaNode:
         """Look for the JVM's connections that avoid these fronts, until cancelled."""
         assert self._context.data_dir is not None
         await bypass.keep_looking(lambda: self.children, fronts, self._context.data_dir, self._context.log)
+
+
+def dialled_at(context: NodeContext) -> Callable[[Address], Address | None]:
+    """Return how the node finds where to connect for a server's advertised address: by its links, if it has any."""
+    network = context.network
+    return network.dialled_at if isinstance(network, TcpNetwork) else lambda told: told
 
 
 def leave_last_words(folder: Path, death: str) -> None:

@@ -82,7 +82,6 @@ def why_none(said: str) -> str:
 
 
 def checksums(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of every jar in the folder, by name."""
     found = {}
     for jar in sorted(folder.glob("*.jar")):
         with jar.open("rb") as file:

@@ -25,6 +25,7 @@ from ...remoting.errors import RocketMQError
 from ..fronts.decode import ROUTE
 from ..fronts.observed import Answered, Asked, By, Closed, How, Observation, Opened
 from ..fronts.rows import number_of
+from ..oracle.intervals import Stretch
 from .server_rows import SETTLES_MS, Put, ServerAbout, ServerRows
 from .tables import Route, Table, route_of
 
@@ -81,13 +82,6 @@ class _Cause(NamedTuple):
     """Whether the broker leaves the route; otherwise it joins it or its row changes."""
 
 
-class _Gone(NamedTuple):
-    """A time span [from_ms, to_ms] within which the address left the table, by a poll."""
-
-    from_ms: float
-    to_ms: float
-
-
 class NameServerRows(ServerRows):
     def __init__(self, put: Put, about: ServerAbout) -> None:
         super().__init__(put, about)
@@ -101,7 +95,8 @@ class NameServerRows(ServerRows):
         self._idle_ms = self._failed_ms = -math.inf
         self._stops = False
         self._dropped_ms: dict[str, float] = {}
-        self._gone: dict[str, _Gone] = {}
+        self._gone: dict[str, Stretch] = {}
+        """Address → between which moments it left the table, by the polls."""
         self._last: tuple[float, Table] | None = None
         self._held: dict[str, _Held] = defaultdict(_Held)
         self._topics: dict[str, float] = {}
@@ -111,6 +106,7 @@ class NameServerRows(ServerRows):
         """Broker name, or topic → what was done that may have changed what routes say of it."""
 
     def topics(self) -> tuple[str, ...]:
+        """Return the topics whose routes the next poll must look up."""
         return tuple(self._topics)
 
     def saw(self, one: Observation) -> None:
@@ -129,7 +125,7 @@ class NameServerRows(ServerRows):
 
     def _decide(self, now_ms: float) -> None:
         for address, gone in [*self._gone.items()]:
-            if now_ms - gone.to_ms >= self._unsaid_ms:
+            if now_ms - gone.end_ms >= self._unsaid_ms:
                 del self._gone[address]
                 self._drop(self._inexact.between(*gone), address, "poll")
         due = [one for one in self._sightings if one.to_ms <= now_ms - self._settles_ms]
@@ -139,7 +135,8 @@ class NameServerRows(ServerRows):
                 self._sighted(one)
 
     def stops(self) -> None:
-        """Note that the NameServer is stopping, so connections that close from now on drop no broker."""
+        """Note that the process gets SIGTERM now, so connections that close from now on drop no broker. Call after all
+        log lines until now have been read."""
         self._stops = True
 
     def end(self, now_ms: float) -> None:
@@ -279,6 +276,7 @@ class NameServerRows(ServerRows):
     # --- polls --------------------------------------------------------------------------------------------------------
 
     def polled(self, began_ms: float, ended_ms: float, table: Table | None) -> None:
+        """Process the tables that a poll between these times found; None if the NameServer did not answer."""
         if table is None:
             if self._last is not None:  # until its first answer it is not up
                 self._inexact.polled(began_ms, ended_ms)
@@ -292,7 +290,7 @@ class NameServerRows(ServerRows):
                 continue  # another has registered with its id
             is_elsewhere = any(address in ids.values() for ids in table.brokers.values())
             if self._dropped_ms.get(address, -math.inf) < asked_ms - self._settles_ms and not is_elsewhere:
-                self._gone[address] = _Gone(asked_ms, ended_ms)
+                self._gone[address] = Stretch(asked_ms, ended_ms)
         for broker, id_, address in sorted(table.places - before.places):
             self._who[address] = broker, id_
             self._gone.pop(address, None)

@@ -5,11 +5,13 @@ or a test's settings override. Store files are small enough for a dozen brokers 
 """
 
 import contextlib
-import json
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ...remoting.bodies.register import TopicConfigSerializeWrapper
+from ...remoting.bodies.route import DataVersion, TopicConfig
+from ...remoting.properties import format_properties
 from ...remoting.topics import DEFAULT_CLUSTER
 from .maven import JavaMissing
 
@@ -26,7 +28,6 @@ SMALL_STORE: Properties = {
     "flushDiskType": "ASYNC_FLUSH",
 }
 """Settings of a broker with small store files."""
-_ESCAPE = "\\"
 _LOGS = ("namesrv", "broker", "tools", "proxy", "controller")
 
 
@@ -61,14 +62,8 @@ def broker(
 def write(path: Path, settings: Properties) -> Path:
     """Write the settings into a file for RocketMQ's option `-c`."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text(settings), encoding="utf-8")
+    path.write_text(format_properties({key: said(value) for key, value in settings.items()}), encoding="utf-8")
     return path
-
-
-def text(settings: Properties) -> str:
-    """Return the settings as the text of a properties file, a line per setting. true and false are in lower case, as
-    Java needs."""
-    return "".join(f"{key}={said(value).replace(_ESCAPE, 2 * _ESCAPE)}\n" for key, value in settings.items())
 
 
 def said(value: object) -> str:
@@ -117,19 +112,9 @@ def logback_of_jar(class_path: str, part: str, conf: Path) -> Path | None:
     return None
 
 
-def topics_file(topics: Mapping[str, int], now_ms: int) -> str:
-    """Return the text of a broker's store/config/topics.json with these topics (name to queues), for the broker's first
-    start."""
-    table = {
-        name: {
-            "order": False,
-            "perm": 6,
-            "readQueueNums": queues,
-            "topicFilterType": "SINGLE_TAG",
-            "topicName": name,
-            "topicSysFlag": 0,
-            "writeQueueNums": queues,
-        }
-        for name, queues in topics.items()
-    }
-    return json.dumps({"dataVersion": {"counter": len(table), "timestamp": now_ms}, "topicConfigTable": table})
+def topics_file(topics: Mapping[str, int], now_ms: int) -> bytes:
+    """Return the content of a broker's store/config/topics.json with these topics (name to queues), for the broker's
+    first start."""
+    configs = [TopicConfig(topic_name=name, read_queue_nums=n, write_queue_nums=n) for name, n in topics.items()]
+    version = DataVersion(counter=len(configs), timestamp=now_ms)
+    return TopicConfigSerializeWrapper.of(tuple(configs), version).encode()

@@ -28,14 +28,14 @@ from ...remoting.node.profile import Profile
 from ...remoting.node.tasks import cancel_all
 from ...remoting.topics import DEFAULT_CLUSTER
 from ..faults.ports import PortHolder
+from ..fronts.dialler import Dialler
 from ..fronts.front import Front
 from ..fronts.observed import Asked, Observation
 from ..topology import NodeKind, broker_id
 from . import doors, properties
 from .broker_rows import BrokerRows
-from .dialler import Dialler
 from .distribution import ProgramPart, distribution
-from .jvm import JavaCommand, JavaDied, JavaNode, JavaProgram
+from .jvm import JavaCommand, JavaDied, JavaNode, JavaProgram, dialled_at
 from .libfaketime import FakedTime
 from .name_server_rows import NameServerRows
 from .server_rows import ServerAbout, ServerRows
@@ -52,6 +52,8 @@ LOOKS_S, POLLS_S = 0.1, 0.1
 """Machine time: how often its logs are read, and at most how often its tables are polled."""
 _REGISTERS = frozenset({103, 322})
 """A broker's first requests: REGISTER_BROKER, or QUERY_DATA_VERSION before it."""
+_UP = b"boot success"
+"""In the line with which a NameServer says that it serves."""
 _PORTS = range(10_000, 19_990)
 """Ports of JVMs, below those of the harness."""
 _BESIDE = (-2, doors.HA, doors.DLEDGER)
@@ -94,14 +96,21 @@ class ApacheServer(JavaNode):
         self._is_broker = plan.kind is not NodeKind.NAME_SERVER
         self._made_by = distribution(plan.implementation)
         self._dialler = Dialler(
-            context, name_servers=plan.name_servers, brokers=plan.members, vip=plan.members, see=self._saw
+            context.clock,
+            dialled_at(context),
+            name_servers=plan.name_servers,
+            brokers=plan.members,
+            vip=plan.members,
+            see=self._saw,
         )
         self._front = Front(context.name, self._upstream, self._saw, context.clock, vip=self._is_broker)
         self._to_controller: Dialler | None = None
         """Of a broker under a controller: to that one, by the link to the NameServer that it is part of. It waits for
         nothing: of that a broker's registrations come."""
         if plan.controllers:
-            self._to_controller = Dialler(context, name_servers=plan.controllers, brokers={}, see=_unseen)
+            self._to_controller = Dialler(
+                context.clock, dialled_at(context), name_servers=plan.controllers, brokers={}, see=_unseen
+            )
         self._diallers = [self._dialler, *([self._to_controller] if self._to_controller else [])]
         self._is_controller = not self._is_broker and plan.settings.get("enableControllerInNamesrv") is True
         if plan.members or self._is_controller:
@@ -111,7 +120,7 @@ class ApacheServer(JavaNode):
         self._held = PortHolder(ports=_PORTS)
         self._faked: FakedTime | None = None
         self._rows: ServerRows | None = None
-        self._registers: asyncio.Future[None] | None = None
+        self._is_up: asyncio.Future[None] | None = None
         self._topics: dict[str, int] = {}
         self._read_to: dict[str, int] = {}
         """Up to which byte each of the JVM's log files was read, a line's end."""
@@ -125,6 +134,7 @@ class ApacheServer(JavaNode):
         self._dialler.hold()
         for dialler in self._diallers:
             await dialler.open()
+        self._dialler.tells(self._dialler.told)
         await self._front.open(self._plan.listen)
         if not self._is_broker or self._context.incarnation:
             await self._boot()
@@ -148,6 +158,7 @@ class ApacheServer(JavaNode):
         """Stop the server cleanly: the JVM runs its shutdown hooks, a broker unregisters, and the JVM ends."""
         if self._rows is not None:
             self._read_logs()
+        if isinstance(self._rows, NameServerRows):
             self._rows.stops()
         if self._java is not None:
             await self._java.terminate(STOP_LIMIT_S)
@@ -163,7 +174,6 @@ class ApacheServer(JavaNode):
         self._forget()
 
     async def faulted(self, meets: Mapping[str, str]) -> None:
-        """From now on, make this node's fronts for these servers refuse connections or drop SYNs."""
         for dialler in self._diallers:
             await dialler.faulted(meets)
 
@@ -192,13 +202,11 @@ class ApacheServer(JavaNode):
         try:
             command = self._command(self._faked.environment, clock.scale)
             output = self._logs / "java.log"
-            self._java = JavaProgram(context.name, command, output, ended=self._ended)
-            self._registers = asyncio.get_running_loop().create_future()
+            self._java = JavaProgram(context.name, command, output, said=self._said, ended=self._ended)
+            self._is_up = asyncio.get_running_loop().create_future()
             self._java.start()
-            if self._is_broker:
-                await self._java.within(self._registers, BOOT_LIMIT_S, "did not begin to register")
-            else:
-                await self._java.wait_for("boot success", BOOT_LIMIT_S)
+            late = "did not begin to register" if self._is_broker else f"did not say {_UP.decode()!r}"
+            await self._java.within(self._is_up, BOOT_LIMIT_S, late)
         except BaseException:
             if self._java is not None:
                 await self._java.kill()
@@ -208,11 +216,10 @@ class ApacheServer(JavaNode):
         self._serves()
 
     def _serves(self) -> None:
-        assert self._rows is not None
         self._up.set()
         self._begin(self._keep_looking())
         self._begin(self._measure_lag())
-        if not self._is_broker:
+        if isinstance(self._rows, NameServerRows):
             own, clock, log = Address("127.0.0.1", self._port), self._real_clock(), self._context.log
             self._poller = TablePoller(own, self._context.clock, self._rows.topics, profile=self._profile, log=log)
             self._begin(self._poller.keep_polling(self._rows.polled, max(PERIOD_S, POLLS_S * clock.scale)))
@@ -243,11 +250,10 @@ class ApacheServer(JavaNode):
         properties.write_logback(home / "conf", self._logs_folder)
         logback = properties.logback_of_jar(class_path, part, home / "conf")
         self._logs_folder.mkdir(parents=True, exist_ok=True)
-        config = properties.write(home / "conf" / f"{part}.conf", self._said())
-        if self._is_broker:
+        config = properties.write(home / "conf" / f"{part}.conf", self._config())
+        if isinstance(self._rows, BrokerRows):
             self._write_topics(home / "store" / "config" / "topics.json")
             offsets = home / "store" / "config" / "consumerOffset.json"
-            assert self._rows is not None
             self._rows.recovered(offsets.read_bytes() if offsets.is_file() else None)
         return JavaCommand(
             class_path=class_path,
@@ -259,7 +265,7 @@ class ApacheServer(JavaNode):
             user_home=self._logs,
         )
 
-    def _said(self) -> dict[str, object]:
+    def _config(self) -> dict[str, object]:
         plan, home = self._plan, self._folder.resolve() / "home"
         if not self._is_broker:
             own = doors.controller(self._port, home) if self._is_controller else {}
@@ -279,7 +285,7 @@ class ApacheServer(JavaNode):
     def _write_topics(self, file: Path) -> None:
         if self._topics and not file.exists():
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(properties.topics_file(self._topics, self._context.clock.now_ms()), encoding="utf-8")
+            file.write_bytes(properties.topics_file(self._topics, self._context.clock.now_ms()))
 
     def _forget(self) -> None:
         if self._faked is not None:
@@ -289,20 +295,24 @@ class ApacheServer(JavaNode):
     # -- what is seen ------------------------------------------------------------------------------------------------
 
     def _saw(self, one: Observation) -> None:
-        waits = self._registers is not None and not self._registers.done()
-        if waits and isinstance(one, Asked) and one.code in _REGISTERS and one.front != self._context.name:
-            assert self._registers is not None
-            self._registers.set_result(None)
+        if isinstance(one, Asked) and one.code in _REGISTERS and one.front != self._context.name:
+            self._came_up()
         if self._rows is not None:
             self._rows.saw(one)
+
+    def _said(self, line: bytes) -> None:
+        if not self._is_broker and _UP in line:
+            self._came_up()
+
+    def _came_up(self) -> None:
+        if self._is_up is not None and not self._is_up.done():
+            self._is_up.set_result(None)
 
     def _about(self) -> ServerAbout:
         plan = self._plan
         timeout = plan.settings.get("registerBrokerTimeoutMills", 6_000 if self._profile is Profile.V4_9 else 24_000)
         return ServerAbout(
             name=self._context.name,
-            kind=plan.kind,
-            profile=self._profile,
             broker_name=plan.broker_name,
             broker_id=plan.broker_id,
             elects=doors.elects(plan.settings),

@@ -22,13 +22,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...remoting.node.profile import Profile
 from ..fronts.observed import Observation
 from ..fronts.rows import TimedRow
 from ..logs.layouts import head_of
 from ..logs.shapes import event_of
-from ..topology import NodeKind
-from .tables import Table
 
 SETTLES_MS = 50.0
 """Machine time by which decisions are delayed, because earlier events may be reported later."""
@@ -38,11 +35,9 @@ Put = Callable[[TimedRow], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerAbout:
-    """A server's name, role and addresses; all addresses are the advertised addresses."""
+    """A server's name and addresses; all addresses are the advertised addresses."""
 
     name: str
-    kind: NodeKind
-    profile: Profile
     broker_name: str = ""
     broker_id: int = 0
     elects: bool = False
@@ -123,10 +118,6 @@ class ServerRows(ABC):
     def _told(self, at_ms: float, event: str, fields: Mapping[str, str]) -> None:
         """Take a line of the server's logs that was read at that time."""
 
-    def polled(self, began_ms: float, ended_ms: float, table: Table | None) -> None:  # noqa: B027
-        """Process the result of a poll between `began` and `ended`: a NameServer's tables, or None if it did not
-        answer."""
-
     @abstractmethod
     def _decide(self, now_ms: float) -> None:
         """Decide the rows that waited, because time has passed."""
@@ -146,17 +137,6 @@ class ServerRows(ABC):
     def end(self, now_ms: float) -> None:
         self._decide(now_ms)
         self._inexact.flush(now_ms)
-
-    def topics(self) -> tuple[str, ...]:
-        """Return the topics whose routes the next poll must look up at the NameServer."""
-        return ()
-
-    def recovered(self, consumer_offsets: str | bytes | None) -> None:  # noqa: B027
-        """Process the consumer offsets with which a broker starts, from its consumerOffset.json; None: the file does
-        not exist."""
-
-    def stops(self) -> None:  # noqa: B027
-        """Note that the server's process gets SIGTERM now. Call after all log lines until now have been read."""
 
     def _put(self, at_ms: float, event: str, **fields: Any) -> None:
         self._sink(TimedRow(at_ms, event, fields))

@@ -12,7 +12,6 @@ The client's other rows come from the observed frames (chaos/fronts/rows.py). Ea
 """
 
 import base64
-import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -32,32 +31,6 @@ _CODES = {
     "FLUSH_SLAVE_TIMEOUT": ResponseCode.FLUSH_SLAVE_TIMEOUT,
     "SLAVE_NOT_AVAILABLE": ResponseCode.SLAVE_NOT_AVAILABLE,
 }
-
-
-class JavaClock:
-    """Converts the JVM's System.nanoTime to the run's clock. The harness asks the JVM for its time several times, and
-    uses the quickest answer."""
-
-    def __init__(self) -> None:
-        self._offset_ms: float | None = None
-        self.bound_ms = math.inf
-        """By how much it may be wrong: half the quickest round trip."""
-
-    @property
-    def is_known(self) -> bool:
-        return self._offset_ms is not None
-
-    def answered(self, asked_ms: float, at_ns: int, heard_ms: float) -> None:
-        """Process the JVM's answer with its System.nanoTime, and the times of question and answer on the run's
-        clock."""
-        bound_ms = (heard_ms - asked_ms) / 2
-        if bound_ms < self.bound_ms:
-            self.bound_ms, self._offset_ms = bound_ms, asked_ms + bound_ms - at_ns / 1e6
-
-    def ms(self, at_ns: int) -> float:
-        """Return the run's time for this System.nanoTime. Call `ms` only after the JVM's first answer."""
-        assert self._offset_ms is not None
-        return at_ns / 1e6 + self._offset_ms
 
 
 @dataclass(slots=True)

@@ -9,8 +9,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
-import os
-import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
@@ -28,6 +26,7 @@ from ...remoting.node.network import Address
 from ...remoting.node.this_machine import on_this_machine
 from ...remoting.topics import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
 from ..errors import HarnessError
+from ..reports.text import rows_fitting
 from .options import AddressList
 
 MAX_QUEUE_NUMS = 65_536
@@ -93,11 +92,6 @@ _key = _flag("-k", "--key", "key", help="Name of the setting, or key of the KV e
 _value = _flag("-v", "--value", "value", help="New value of the setting or KV entry.")
 
 
-def _one_of(broker: Address | None, cluster: str | None) -> None:
-    if (broker is None) == (cluster is None):
-        raise click.UsageError("give either -b (a broker's host:port) or -c (a cluster's name)")
-
-
 # -- cluster and brokers
 
 
@@ -152,9 +146,8 @@ def _number(text: str | None) -> float:
 @command("brokerStatus", _maybe_b, _maybe_c)
 async def broker_status(session: AdminSession, broker: Address | None, cluster: str | None) -> None:
     """Print the runtime figures of a broker, or of every broker of a cluster."""
-    _one_of(broker, cluster)
-    brokers = [broker] if broker is not None else await session.brokers(cluster)
-    tables = await session.each(brokers, session.client.broker_runtime_info)
+    asked = await session.one_or_all(broker, cluster, session.brokers)
+    tables = await session.each(asked, session.client.broker_runtime_info)
     for address, table in tables.items():
         for key, value in sorted(table.items()):
             click.echo(f"{'' if broker else f'{address!s:<24} '}{key:<32}: {value}")
@@ -240,12 +233,11 @@ async def update_topic(
     session: AdminSession, broker: Address | None, cluster: str | None, topic: str, read: int, write: int, perm: str
 ) -> None:
     """Create or change a topic at one broker, or at every master of a cluster."""
-    _one_of(broker, cluster)
 
     async def create(address: Address) -> None:
         await session.client.create_topic(address, topic, read_queue_nums=read, write_queue_nums=write, perm=int(perm))
 
-    done = await session.each([broker] if broker is not None else await session.masters(cluster), create)
+    done = await session.each(await session.one_or_all(broker, cluster, session.masters), create)
     _say(done, f"topic {topic} is there: readQueueNums={read} writeQueueNums={write} perm={_PERMS[perm]}")
 
 
@@ -336,18 +328,11 @@ async def consumer_progress(session: AdminSession, group: str) -> None:
     click.echo(f"Diff Total: {sum(behind)}")
 
 
-# -- what every `nemesrv admin` command shares: whom it asks, what becomes of those that do not answer, how it prints.
-#
-#     ask    the first NameServer, in the order given, that can be reached      all that only reads
-#     each   every address at once; one that fails is named at the end          all that mqadmin sends to each
-#
-# Exit status through `main`: 2 (click.ClickException) when a peer refuses what was asked, 4 (HarnessError) when a peer
-# could not be reached. One line names every peer that failed; what the others answered has been printed by then.
+# -- what every `nemesrv admin` command shares
 
 
 class AdminSession:
-    """Sends the requests of one command of `nemesrv admin`. `failed` has the errors of the requests that `each`
-    sent."""
+    """Sends the requests of one command. `failed` has the errors of the requests that `each` sent."""
 
     def __init__(self, client: AdminClient, name_servers: Sequence[Address], clock: Clock) -> None:
         self.client, self.name_servers, self.clock = client, tuple(name_servers), clock
@@ -377,7 +362,6 @@ class AdminSession:
         return {address: answer[0] for address, answer in zip(asked, answers, strict=True) if answer is not None}
 
     async def every(self, question: Callable[[Address], Awaitable[T]]) -> dict[Address, T]:
-        """Send the request to all NameServers and return their answers."""
         return await self.each(self.name_servers, question)
 
     async def _one(self, address: Address, question: Callable[[Address], Awaitable[T]]) -> tuple[T] | None:
@@ -394,12 +378,22 @@ class AdminSession:
         """Return the topic's route; ClickException if no NameServer has a route."""
         return await self.ask(lambda ns: self.client.topic_route(topic, name_server=ns))
 
-    async def brokers(self, cluster: str | None) -> list[Address]:
+    async def one_or_all(
+        self, broker: Address | None, cluster: str | None, of: Callable[[str], Awaitable[list[Address]]]
+    ) -> list[Address]:
+        """Return the broker, or those `of` the cluster. Raises UsageError unless exactly one of the two is given."""
+        if broker is not None and cluster is None:
+            return [broker]
+        if broker is None and cluster is not None:
+            return await of(cluster)
+        raise click.UsageError("give either -b (a broker's host:port) or -c (a cluster's name)")
+
+    async def brokers(self, cluster: str) -> list[Address]:
         """Return masters and slaves of the cluster. Raises ClickException if the cluster does not exist."""
         datas = brokers_of(await self.cluster_info(), cluster)
         return [parsed(text) for data in datas for text in data.broker_addrs.values()]
 
-    async def masters(self, cluster: str | None) -> list[Address]:
+    async def masters(self, cluster: str) -> list[Address]:
         """Return the cluster's masters. Raises ClickException if the cluster has no master."""
         found = masters_of(brokers_of(await self.cluster_info(), cluster))
         if not found:
@@ -407,7 +401,8 @@ class AdminSession:
         return found
 
     def settle(self, then: str = "") -> None:
-        """Raise an error if any request failed; `then` says what the command did not do because of the failure."""
+        """Raise an error that names all peers that failed: ClickException (exit status 2) if they refused the request,
+        HarnessError (4) if one could not be reached. `then` says what the command did not do because of that."""
         if not self.failed:
             return
         text = _all(self.failed) + (f"; {then}" if then else "")
@@ -417,7 +412,7 @@ class AdminSession:
 
 
 def run(name_servers: Sequence[Address], work: Callable[[AdminSession], Awaitable[None]]) -> None:
-    """Run the command `work`, then report failures. A reader that closes the output early (`| head`) is no error."""
+    """Run the command `work`, then report failures."""
 
     async def session() -> None:
         context = on_this_machine("admin")
@@ -426,15 +421,12 @@ def run(name_servers: Sequence[Address], work: Callable[[AdminSession], Awaitabl
             await work(asked)
             asked.settle()
 
-    try:
-        asyncio.run(session())
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is buffered must not fail at exit
+    asyncio.run(session())
 
 
-def brokers_of(info: ClusterInfo, cluster: str | None) -> list[BrokerData]:
+def brokers_of(info: ClusterInfo, cluster: str) -> list[BrokerData]:
     """Return the cluster's brokers by name; ClickException if the cluster does not exist."""
-    if cluster is None or cluster not in info.cluster_addr_table:
+    if cluster not in info.cluster_addr_table:
         known = ", ".join(sorted(info.cluster_addr_table)) or "none"
         raise click.ClickException(f"-c: there is no cluster {cluster}; known: {known}")
     names = sorted(set(info.cluster_addr_table[cluster]) & info.broker_addr_table.keys())
@@ -456,10 +448,8 @@ def parsed(text: str) -> Address:
 def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a table with columns as wide as necessary. An empty cell is `-`, so every row has the same number of
     words."""
-    cells = [list(header), *([str(cell) or "-" for cell in row] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for row in cells:
-        click.echo("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+    for line in rows_fitting([header, *([str(cell) or "-" for cell in row] for row in rows)], None):
+        click.echo(line)
 
 
 def _all(failed: Iterable[tuple[Address, RocketMQError]]) -> str:

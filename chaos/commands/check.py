@@ -5,33 +5,24 @@ from typing import Any
 
 import click
 
+from . import options
 from .ending import supervised
-from .options import (
-    SPARK_MASTER,
-    check_names,
-    engine_asked,
-    engine_option,
-    full_option,
-    json_option,
-    short_option,
-    summary_option,
-)
 
 
 @click.command()
 @click.argument("run_dir", nargs=-1, required=True)
-@engine_option
-@click.option("--spark-master", type=SPARK_MASTER, help="URL of the Spark cluster on which the checks run.")
+@options.engine_option
+@click.option("--spark-master", type=options.SPARK_MASTER, help="URL of the Spark cluster on which the checks run.")
 @click.option(
     "--checks",
     metavar="NAME,...",
     help="Checks to run instead of the scenario's checks: names separated by commas, or `all`.",
-    shell_complete=check_names,
+    shell_complete=options.check_names,
 )
-@short_option
-@summary_option
-@full_option
-@json_option
+@options.short_option
+@options.summary_option
+@options.full_option
+@options.json_option
 @supervised
 def check(
     run_dir: tuple[str, ...], engine: str | None, spark_master: str | None, checks: str | None, **shown: Any
@@ -47,4 +38,4 @@ def check(
     from ..runner import check_all
 
     names = named_checks(checks, "--checks")
-    sys.exit(check_all(run_dir, names, spark_master, engine=engine_asked(engine, spark_master), **shown))
+    sys.exit(check_all(run_dir, names, spark_master, engine=options.engine_asked(engine, spark_master), **shown))

@@ -25,6 +25,7 @@ from .options import WholeNumber, quiet_option, set_option
 @supervised
 def compare(
     sides: tuple[str, ...],
+    sets: tuple[str, ...],
     sets_a: tuple[str, ...],
     sets_b: tuple[str, ...],
     quiet: bool,
@@ -47,19 +48,18 @@ def compare(
     nemesrv compare broker-crash --set-b pollNameServerInterval=10000
     """
     require_extras("nemesrv compare", "statistics")
-    from .sides import CompareOptions, Side, measure
+    from .sides import Side, measure
 
-    asked = CompareOptions(quiet=quiet or as_json, **said)
     alone = len(sides) == 1 and bool(sets_a or sets_b)
     if len(sides) != 2 and not alone:
         raise ScenarioError("compare", "A B", " ".join(sides), "two run folders or scenarios, or one with --set-b")
     both = [
-        Side.of(name, word, (*asked.sets, *own), again=alone)
+        Side.of(name, word, (*sets, *own), again=alone)
         for name, word, own in (("A", sides[0], sets_a), ("B", sides[-1], sets_b))
     ]
     from ..proof.statistics.compare import Sides, print_sides
 
-    a, b = measure(both, asked)
+    a, b = measure(both, sets=sets, quiet=quiet or as_json, **said)
     found = Sides(a=a, b=b)
     print_sides(found, as_json=as_json)
     sys.exit(found.exit_status)

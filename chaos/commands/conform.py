@@ -1,11 +1,8 @@
 """`nemesrv conform`: the profile of any RocketMQ client program, measured from outside (conformance/)."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import CompletionItem
@@ -14,9 +11,6 @@ from ...remoting.node.profile import Profile
 from ..errors import ScenarioError, nearest
 from .ending import say, supervised
 from .options import WholeNumber, json_option, summary_option
-
-if TYPE_CHECKING:
-    from ...conformance.result import ConformResult
 
 OPEN_FILES = 16_384
 START_GUESS_S, AT_ONCE_GUESS = 2.0, 64
@@ -111,11 +105,11 @@ def conform(
     failed. A requested rule that CMD's behaviour left unexamined is UNKNOWN.
     """
     from ...conformance.capacity import planned
-    from ...conformance.result import ConformResult, hindered, write
+    from ...conformance.result import ConformResult, hindered, show, write
     from ...conformance.result import summary as summary_of
     from ...conformance.rule_verdicts import asked_for, hindered_in, judge_all, profile_of, situations_of, written
-    from ...conformance.scene import ConformPlan
     from ...conformance.situations import SITUATIONS
+    from ...conformance.stand import ConformPlan
     from ...conformance.subject import Program
     from ...conformance.trial import run
     from ..experiment.progress import Progress
@@ -139,7 +133,7 @@ def conform(
     folder = RunFolder.create("conform", out)
     chosen = [SITUATIONS[name] for name in plan.situations]
     _jobs, expected_s = planned(chosen, plan.starts, START_GUESS_S, AT_ONCE_GUESS, processors(), plan.repeats)
-    progress = Progress(f"conform {Path(cmd[0]).name}", START_GUESS_S + expected_s, quiet=as_json)
+    progress = Progress(f"conform {Path(cmd[0]).name}", START_GUESS_S + expected_s, quiet=as_json, patient=True)
     try:
         trial = run(
             plan,
@@ -163,7 +157,12 @@ def conform(
         say(trial.hindered)
     if write_profile is not None and not trial.hindered:
         write_profile.write_text(written(result.client, result.measured), encoding="utf-8")
-    _tell(result, folder.path, as_json=as_json)
+    if as_json:
+        click.echo(json.dumps({**result.to_json(), "run_dir": str(folder.path)}, ensure_ascii=False, default=str))
+    else:
+        if not trial.hindered:
+            show(result)
+        click.echo(f"kept in {folder.path}")
     sys.exit(result.exit_status)
 
 
@@ -183,14 +182,3 @@ def _named(rules: str | None) -> tuple[str, ...] | None:
 def _refuse_folder(file: Path | None) -> None:
     if file is not None and not file.absolute().parent.is_dir():
         raise ScenarioError("--write-profile", "", str(file), "a file in a folder that is there")
-
-
-def _tell(result: ConformResult, folder: Path, *, as_json: bool) -> None:
-    from ...conformance.result import print_table
-
-    if as_json:
-        click.echo(json.dumps({**result.to_json(), "run_dir": str(folder)}, ensure_ascii=False, default=str))
-        return
-    if not result.trial.hindered:
-        print_table(result)
-    click.echo(f"kept in {folder}")

@@ -78,11 +78,7 @@ def _asked(
 
     answers = it.ask_servers(topic, name_servers, brokers=brokers, group=group)
     causes = causes_of(answers)
-    if as_json:
-        click.echo(it.as_json(answers, causes))
-    else:
-        for line in it.lines_of(answers, causes):
-            click.echo(line)
+    click.echo(it.as_json(answers, causes) if as_json else "\n".join(it.lines_of(answers, causes)))
     return it.status_of(answers, causes)
 
 
@@ -101,9 +97,5 @@ def _read(
         is_a_topic = len(places) == 1 and places[0] != "-"
         hint = f"; to ask servers about topic {places[0]}, name them with -n" if is_a_topic else ""
         raise click.BadParameter(f"{exc}{hint}", param_hint="LOGS") from exc
-    if as_json:
-        click.echo(one.json)
-    else:
-        for line in one.lines:
-            click.echo(line)
+    click.echo(one.json if as_json else "\n".join(one.lines))
     return one.status

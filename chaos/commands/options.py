@@ -149,7 +149,6 @@ class AddressList(click.ParamType):  # type: ignore[type-arg]  # generic since c
 
 
 def scenario_names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete, in the shell, the name of a shipped scenario or of a file."""
     from ..scenarios.loading import all_shipped
 
     names = [CompletionItem(name) for name in (*all_shipped(), "all") if name.startswith(incomplete)]
@@ -157,7 +156,6 @@ def scenario_names(_context: click.Context, _parameter: click.Parameter, incompl
 
 
 def check_names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete, in the shell, the name of a check after the last comma."""
     from ..checks import CHECKS
 
     before, comma, begun = incomplete.rpartition(",")

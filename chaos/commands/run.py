@@ -7,26 +7,12 @@ from typing import Any
 import click
 
 from ..errors import ScenarioError
+from . import options
 from .ending import supervised
-from .options import (
-    SPARK_MASTER,
-    Number,
-    WholeNumber,
-    engine_asked,
-    engine_option,
-    full_option,
-    implementation_option,
-    json_option,
-    ray_option,
-    scenario_names,
-    set_option,
-    short_option,
-    summary_option,
-)
 
 
 @click.command()
-@click.argument("scenario", nargs=-1, required=True, metavar="SCENARIO...", shell_complete=scenario_names)
+@click.argument("scenario", nargs=-1, required=True, metavar="SCENARIO...", shell_complete=options.scenario_names)
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -35,12 +21,12 @@ from .options import (
 )
 @click.option(
     "--seed",
-    type=WholeNumber(min=0),
+    type=options.WholeNumber(min=0),
     help="Random seed of the run (default: the scenario's seed, else a random seed, which is printed).",
 )
 @click.option(
     "--time-scale",
-    type=Number(min=0, min_open=True, max=100),
+    type=options.Number(min=0, min_open=True, max=100),
     help="How many times faster than real time RocketMQ's timers run (default: as the scenario says; without effect "
     "on the virtual clock).",
 )
@@ -55,15 +41,15 @@ from .options import (
     metavar="NAME|FILE.py",
     help="Plant a defect in the nodes: a NAME that `nemesrv defects` lists, or your own file (docs/scenarios.md).",
 )
-@implementation_option
-@set_option
-@ray_option
-@engine_option
-@click.option("--spark-master", type=SPARK_MASTER, help="URL of the Spark cluster on which the checks run.")
-@short_option
-@summary_option
-@full_option
-@json_option
+@options.implementation_option
+@options.set_option
+@options.ray_option
+@options.engine_option
+@click.option("--spark-master", type=options.SPARK_MASTER, help="URL of the Spark cluster on which the checks run.")
+@options.short_option
+@options.summary_option
+@options.full_option
+@options.json_option
 @supervised
 def run(
     scenario: tuple[str, ...],
@@ -96,6 +82,7 @@ def run(
         raise ScenarioError("--time-scale", "", str(time_scale), "nothing with --clock virtual: it is never waited for")
     names = [name for given in scenario for name in (shipped() if given == "all" else [given])]
     virtual = None if clock is None else clock == "virtual"
-    options = Options(engine=engine_asked(engine, asked["spark_master"]), virtual=virtual, defect=defect, **asked)
+    engine = options.engine_asked(engine, asked["spark_master"])
+    how = Options(engine=engine, virtual=virtual, defect=defect, **asked)
     found = [find(name, sets, implementation) for name in names]
-    sys.exit(run_all(found, options))
+    sys.exit(run_all(found, how))

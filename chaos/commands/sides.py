@@ -26,17 +26,6 @@ _DEPTH = 2
 _ALLOWED = "a run folder, a folder of run folders, or a scenario"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompareOptions:
-    """Options of `nemesrv compare` for the runs that must be made first."""
-
-    sets: tuple[str, ...] = ()
-    runs: int | None = None
-    seed: int | None = None
-    out: Path | None = None
-    quiet: bool = False
-
-
 @dataclass(frozen=True, slots=True)
 class Side:
     """Side A or B of a comparison: recorded runs, or a scenario that must be run."""
@@ -63,33 +52,33 @@ class Side:
         return cls(name, scenario=scenario)
 
 
-def measure(sides: Sequence[Side], asked: CompareOptions) -> list[list[ComparedRun]]:
+def measure(
+    sides: Sequence[Side], *, sets: Sequence[str], runs: int | None, seed: int | None, out: Path | None, quiet: bool
+) -> list[list[ComparedRun]]:
     """Return the runs of the two sides, A and B, of a comparison. If a side is a scenario, the scenario is run and
     judged first; two scenarios get the same seeds."""
     if all(side.scenario is None for side in sides):
-        for value, option in ((asked.sets, "--set"), (asked.runs, "--runs"), (asked.out, "--out")):
+        for value, option in ((sets, "--set"), (runs, "--runs"), (out, "--out")):
             if value:
                 raise ScenarioError("compare", option, "", "a scenario with it")
-    refuse_used(asked.out)
-    first = secrets.randbelow(10**6) if asked.seed is None else asked.seed
+    refuse_used(out)
+    first, of_each = secrets.randbelow(10**6) if seed is None else seed, runs or RUNS_ENOUGH
     with ExitStack() as stack:
-        out = asked.out or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="nemesrv-compare-")))
+        folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="nemesrv-compare-")))
         jobs: list[_Job] = []
         for side in sides:
-            jobs += [(folder, None, 0, "") for folder in side.folders]
-            if side.scenario is not None:
-                seeds = range(first, first + (asked.runs or RUNS_ENOUGH))
-                for seed in seeds:
-                    name = "" if asked.out else f"{side.scenario.name} of seed {seed}"
-                    jobs.append((out / f"{side.name.lower()}-{seed}", side.scenario, seed, name))
+            jobs += [(recorded, None, 0, "") for recorded in side.folders]
+            for number in range(first, first + of_each) if side.scenario is not None else ():
+                name = "" if out or side.scenario is None else f"{side.scenario.name} of seed {number}"
+                jobs.append((folder / f"{side.name.lower()}-{number}", side.scenario, number, name))
         found: list[ComparedRun] = []
-        progress = Progress("compare", 0.0, quiet=asked.quiet, patient=True)
+        progress = Progress("compare", 0.0, quiet=quiet, patient=True)
         stack.callback(progress.clear)
         progress.part(0, len(jobs))
         for run in in_processes(_measured, jobs, processors()):
             found.append(run)
             progress.part(len(found), len(jobs))
-    in_a = len(sides[0].folders) if sides[0].scenario is None else asked.runs or RUNS_ENOUGH
+    in_a = len(sides[0].folders) if sides[0].scenario is None else of_each
     return [found[:in_a], found[in_a:]]
 
 

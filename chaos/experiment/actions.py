@@ -289,7 +289,6 @@ class Actions:
                 self.nodes.call(ADMIN, "leave")
 
     def finish_acts_by_hand(self) -> None:
-        """Wait until each act by hand has ended, or is recorded as not done."""
         for act in self._asked_by_hand:
             with self.or_not_done(ADMIN, "act"):
                 act.result(timeout=60)

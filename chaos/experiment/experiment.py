@@ -440,7 +440,7 @@ class FaultNews:
             return
         ended = str(fields.get("source")) if fields.get("phase") == "end" and fields.get("target") is None else ""
         for node, unreachable in self._of.items():
-            if unreachable.faulted(fields) is not None or node == ended:
+            if unreachable.faulted(fields) or node == ended:
                 with contextlib.suppress(ClusterError):
                     self._submit(node, "faulted", dict(unreachable.meets))
 

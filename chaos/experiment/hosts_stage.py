@@ -37,21 +37,9 @@ from ..scenarios.model import Scenario
 from ..scenarios.placement import Offer, placed
 from ..topology import Link
 from .harness import Harness
+from .hosts import parts
 from .hosts.clock_probe import EVERY_S, HostClocks, clock_identity, offset_ns
 from .hosts.collect import FOLLOW_S, CollectedHost, Collector, record_missing
-from .hosts.parts import (
-    LAG,
-    OUTSIDE,
-    PORTS,
-    TOXIPROXY,
-    HostLag,
-    HostOutside,
-    HostPorts,
-    HostsPorts,
-    HostsToxiproxy,
-    HostToxiproxy,
-    RemoteFront,
-)
 from .run_folder import RunFolder
 from .stage import HARNESS_ROLE, RealStage, Starts, disk_watch
 
@@ -77,7 +65,7 @@ class HostsStage(RealStage):
     _hosts: dict[str, RemoteHost] = field(init=False, default_factory=dict)
     _placed: dict[str, str] = field(init=False, default_factory=dict)
     _folders: dict[str, Path] = field(init=False, default_factory=dict)
-    _ports: HostsPorts = field(init=False)
+    _ports: parts.HostsPorts = field(init=False)
     _collector: Collector = field(init=False)
     _one_clock: frozenset[str] = field(init=False, default=frozenset())
     """The hosts whose clock is the driver's own."""
@@ -95,9 +83,9 @@ class HostsStage(RealStage):
         self.clock = RealClock.starting_now(scale)
         asked = {host: host.asking("begin_run", host.clock(self.clock)) for host in self._hosts.values()}
         self._folders = {host.name: Path(host.answer(ref)) for host, ref in asked.items()}
-        self._ports = HostsPorts(self.host_of)
+        self._ports = parts.HostsPorts(self.host_of)
         for host in self._hosts.values():
-            host.ask("open", PORTS, HostPorts, host.address)
+            host.ask("open", parts.PORTS, parts.HostPorts, host.address)
 
     @property
     def joined(self) -> JoinedRay:
@@ -172,16 +160,17 @@ class HostsStage(RealStage):
         asked = {}
         for host in hosts:
             log_name = "toxiproxy.log" if len(hosts) == 1 else f"toxiproxy-{host.name}.log"
-            asked[host] = host.asking("open", TOXIPROXY, HostToxiproxy, self._folders[host.name] / "logs" / log_name)
+            log = self._folders[host.name] / "logs" / log_name
+            asked[host] = host.asking("open", parts.TOXIPROXY, parts.HostToxiproxy, log)
         opened = _answers(asked, 30.0)
         self.toxiproxy = Toxiproxy(opened[self.joined.driver_host][0])
         lateness = self.recorder_spec(LATE_NODE, HARNESS_ROLE)
         step_s = step_s_of(self.clock.scale)
         for number, host in enumerate(hosts):
             there = self._there(lateness, host, number)
-            host.ask("open", LAG, HostLag, host.clock(self.clock), there, step_s)
-        api = HostsToxiproxy(hosts, self.host_of)
-        self.links = LinkFaults(api, self.clock, record, front_for=lambda node: RemoteFront(self.host_of(node)))
+            host.ask("open", parts.LAG, parts.HostLag, host.clock(self.clock), there, step_s)
+        api = parts.HostsToxiproxy(hosts, self.host_of)
+        self.links = LinkFaults(api, self.clock, record, front_for=lambda node: parts.RemoteFront(self.host_of(node)))
         self.links.open(upstreams, self._ports)
         watch = stack.enter_context(self._hosts_watch(record, {host: pid for host, (_, pid) in opened.items()}))
         stack.enter_context(self.joined.head_watch(self._alarm))
@@ -213,8 +202,8 @@ class HostsStage(RealStage):
         from ..faults.outside import OutsideFaults
 
         for host in self._hosts.values():
-            host.ask("open", OUTSIDE, HostOutside)
-        looks = {name: partial(host.ask, "call", OUTSIDE, "look") for name, host in self._hosts.items()}
+            host.ask("open", parts.OUTSIDE, parts.HostOutside)
+        looks = {name: partial(host.ask, "call", parts.OUTSIDE, "look") for name, host in self._hosts.items()}
         ours = self.links, processes
         return OutsideFaults(
             looks, lambda node: self.host_of(node).name, record, self.clock.scale, pids, *ours, poll_s=OUTSIDE_POLL_S
@@ -232,7 +221,6 @@ class HostsStage(RealStage):
         return shown_ms
 
     def _end_run(self, record: Recorder) -> None:
-        """Collect the hosts' rows into the run folder, and remove the run from them."""
         hosts = self._hosts.values()
         self._collector.finish()
         record_missing(record, self._collector.gone, self._placed)

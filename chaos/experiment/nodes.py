@@ -286,7 +286,6 @@ def cold(scenario: Scenario) -> tuple[str, ...]:
 
 
 def timers_of(scenario: Scenario) -> Timers:
-    """Return the timers (periods and time-outs) of the run's nodes, from which checks compute allowed times."""
     return timers_and_differing(scenario)[0]
 
 
@@ -320,7 +319,6 @@ def about(scenario: Scenario) -> dict[str, Any]:
 
 
 def nodes_of(scenario: Scenario) -> dict[str, dict[str, Any]]:
-    """Return the scenario's settings of single nodes, for the row `run_begin`."""
     found = {name: node.model_dump(mode="json", exclude_none=True) for name, node in scenario.nodes.items()}
     return {name: {key: value for key, value in said.items() if value is not False} for name, said in found.items()}
 

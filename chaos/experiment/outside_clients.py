@@ -27,12 +27,11 @@ from ...actors.processes import stat_of
 from ...remoting.node.clock import Clock
 from ...remoting.node.network import Address
 from ...remoting.node.recording import Recorder
-from ..fronts.answers import readdressed
-from ..fronts.behaviour import PASSES, Unreachable
-from ..fronts.front import Front
+from ..fronts.behaviour import Unreachable
+from ..fronts.dialler import Dialler
 from ..fronts.instances import PATIENT_MS, Instance, Instances
 from ..fronts.look_ups import HANGS_MS, Rules
-from ..fronts.observed import Answered, Behaved, Observation
+from ..fronts.observed import Behaved, Observation
 from ..fronts.process_lag import keep_measuring
 from ..fronts.rows import ClientRows, TimedRow
 from ..fronts.sockets import process_of
@@ -50,12 +49,12 @@ _LIMIT_S = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Servers:
-    """The servers to which a client under test connects: each server's address in the history, and the address of the
-    server's proxy."""
+    """The servers to which a client under test connects, each with its address in the history."""
 
     name_servers: Mapping[str, Address]
     brokers: Mapping[str, Address]
-    proxies: Mapping[str, Address]
+    dials: Mapping[Address, Address]
+    """The proxy for each of these addresses."""
     host: str = "127.0.0.1"
     """Of this machine, at which it dials."""
 
@@ -71,14 +70,14 @@ class ClientUnderTest:
     record: Recorder
     """The harness's recorder."""
     spec: Callable[[str, NodeKind], RecorderSpec]
-    _fronts: dict[str, Front] = field(init=False, default_factory=dict)
+    _fronts: Dialler = field(init=False)
+    _dials: dict[Address, Address] = field(init=False, default_factory=dict)
     _nodes: dict[int, ClientNode] = field(init=False, default_factory=dict)
     _probe: LagProbe = field(init=False, default_factory=LagProbe)
     _lags: deque[TimedRow] = field(init=False, default_factory=lambda: deque(maxlen=LAGS_MAX))
     """How late the fronts were: what a client met before it was seen, too."""
     _stopping: list[Coroutine[Any, Any, None]] = field(init=False, default_factory=list)
     _instances: Instances = field(init=False)
-    _told: dict[str, str] = field(init=False, default_factory=dict)
     _unreachable: Unreachable = field(init=False)
     _behaved: list[Behaved] = field(init=False, default_factory=list)
     """Each front's changes of behaviour, in order of time."""
@@ -88,17 +87,17 @@ class ClientUnderTest:
     @property
     def name_servers(self) -> tuple[str, ...]:
         """Return host:port of each NameServer's front, for the client's programs."""
-        return tuple(str(self._fronts[name].address) for name in self.servers.name_servers)
+        return tuple(str(self._fronts.address(name)) for name in self.servers.name_servers)
 
     @property
     def name_server_list(self) -> str:
         """Return the addresses of the NameServers' fronts as one text, in the format of RocketMQ's `namesrvAddr`."""
-        return ";".join(self.name_servers)
+        return self._fronts.namesrv_addr
 
     @property
     def brokers(self) -> dict[str, str]:
         """Return host:port of each broker's front by the broker's node name: broker-a, and broker-a/1 for a slave."""
-        return {name: str(self._fronts[name].address) for name in self.servers.brokers}
+        return {name: str(self._fronts.address(name)) for name in self.servers.brokers}
 
     async def open(self) -> None:
         every_request = self.profile.advance is Advance.EVERY_REQUEST
@@ -106,14 +105,17 @@ class ClientUnderTest:
             self._came, self._saw, self._went, self.servers.name_servers, every_request=every_request
         )
         self._unreachable = Unreachable(self.name)
-        for name in (*self.servers.brokers, *self.servers.name_servers):
-            proxy, vip = self.servers.proxies[name], name in self.servers.brokers
-            front = Front(name, proxy, self._see, self.clock, process=self._whose, vip=vip)
-            self._fronts[name] = front
-            await front.open(Address(self.servers.host, 0))
-        self._told = {str(at): str(self._fronts[name].address) for name, at in self.servers.brokers.items()}
-        for name in self.servers.name_servers:
-            self._fronts[name].addresses = self._told
+        self._dials.update(self.servers.dials)
+        self._fronts = Dialler(
+            self.clock,
+            self._dials.get,
+            name_servers=self.servers.name_servers,
+            brokers=self.servers.brokers,
+            see=self._see,
+            vip=self.servers.brokers,
+            process=self._whose,
+        )
+        await self._fronts.open(self.servers.host)
         self._looking = asyncio.get_running_loop().create_task(self._look_and_measure())
         self._probe.start(self._late, self.clock)
 
@@ -121,22 +123,17 @@ class ClientUnderTest:
         if self._looking is not None:
             self._looking.cancel()
         self._instances.end(self._now_ms())
-        for front in self._fronts.values():
-            await front.close()
+        await self._fronts.close()
         await self._probe.stop()
 
     async def faulted(self, fields: Mapping[str, Any]) -> None:
         """React to a `fault` row: make the fronts refuse connections or drop SYNs, which Toxiproxy cannot do."""
-        server, behaviour = self._unreachable.faulted(fields) or ("", PASSES)
-        front = self._fronts.get(server)
-        if front is not None and behaviour.dials is not front.behaviour.dials:
-            await front.behave(behaviour)
+        if self._unreachable.faulted(fields):
+            await self._fronts.faulted(self._unreachable.meets)
 
     async def dials(self, dials: Mapping[Address, Address]) -> None:
         """From now on, make the fronts connect to these proxies, given by the servers' advertised addresses."""
-        for name, at in (*self.servers.name_servers.items(), *self.servers.brokers.items()):
-            if at in dials:
-                self._fronts[name].upstream = dials[at]
+        self._dials.update(dials)
 
     # --- what is seen -------------------------------------------------------------------------------------------------
 
@@ -151,26 +148,22 @@ class ClientUnderTest:
     def _see(self, one: Observation) -> None:
         if isinstance(one, Behaved):
             self._behaved.append(one)
-        if isinstance(one, Answered) and one.body:
-            back = {told: at for at, told in self._told.items()}
-            one = one._replace(body=readdressed(one.body, back))  # the history knows servers by one address each
         self._instances.see(one)
 
     def _late(self, event: str, /, **fields: Any) -> None:
         lag = TimedRow(self._now_ms(), event, fields)
         self._lags.append(lag)
         for instance in self._instances.living():
-            self._nodes[instance.number].lag(lag)
+            self._nodes[instance.number].put(lag)
 
     def _running(self) -> set[int]:
         return {each.process for each in self._instances.living() if each.process is not None}
 
     def _was_late(self, process: int, fields: dict[str, Any]) -> None:
-        """A client's own process was late."""
         lag = TimedRow(self._now_ms(), "timer_lag", fields)
         for instance in self._instances.living():
             if instance.process == process:
-                self._nodes[instance.number].lag(lag)
+                self._nodes[instance.number].put(lag)
 
     def _saw(self, instance: Instance, one: Observation) -> None:
         self._nodes[instance.number].saw(one)
@@ -211,7 +204,7 @@ class ClientUnderTest:
         for behaved in self._met(instance):
             node.saw(behaved)
         for lag in self._lags:
-            node.lag(lag)
+            node.put(lag)
 
     def _met(self, instance: Instance) -> Sequence[Behaved]:
         """Return what each front did since the client's process began: the client may have connected before it was
@@ -269,9 +262,6 @@ class OutsideClients:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._clients
 
     def get(self, name: str) -> ClientUnderTest | None:
         return self._clients.get(name)
@@ -356,7 +346,7 @@ class ClientNode:
         note: Callable[[NodeKind], None],
         spec: Callable[[NodeKind], RecorderSpec],
     ) -> None:
-        self._rows = ClientRows(self._put, rules, name_servers, brokers, seen=False)
+        self._rows = ClientRows(self.put, rules, name_servers, brokers, seen=False)
         self._note, self._spec = note, spec
         self._since_ms = since_ms
         self._held: list[TimedRow] = [TimedRow(since_ms, "started", {})]
@@ -375,7 +365,7 @@ class ClientNode:
         """End the observation of clients. `stopped`: True if the fronts end because the client has ended."""
         self._rows.end(now_ms)
         if stopped:
-            self._put(TimedRow(now_ms, "stopped", {}))
+            self.put(TimedRow(now_ms, "stopped", {}))
         self._decide(math.inf)
         if self._record is not None:
             self._record.close()
@@ -384,9 +374,6 @@ class ClientNode:
         """Record the client's `node` row again with what has become known of the client."""
         if self.kind is not None:
             self._note(self.kind)
-
-    def lag(self, row: TimedRow) -> None:
-        self._put(row)
 
     def _decide(self, now_ms: float) -> None:
         """Decide whether the client is a producer or a consumer, once that shows. A client that both sends and reads is
@@ -401,9 +388,9 @@ class ClientNode:
             self._record = self._spec(self.kind).open()
             held, self._held = self._held, []
             for row in held:
-                self._put(row)
+                self.put(row)
 
-    def _put(self, row: TimedRow) -> None:
+    def put(self, row: TimedRow) -> None:
         if self._record is None:
             self._held.append(row)
             return

@@ -83,7 +83,6 @@ class RunFolder:
         self.scenario_file.write_text(scenario.to_yaml(), encoding="utf-8")
 
     def remove_empty(self, *names: str) -> None:
-        """Remove the folders of these names in the run folder that are empty."""
         for inner in (self.path / name for name in names):
             if inner.is_dir() and not any(inner.iterdir()):
                 inner.rmdir()

@@ -46,16 +46,11 @@ LAST_WRITE_S = 0.1
 
 
 class AskedNodes(Protocol):
-    """Calls a method of the node that has the given name."""
-
     def call(self, name: str, method: str, *args: Any, timeout_s: float = 30.0, **kwargs: Any) -> Any: ...
     def submit(self, name: str, method: str, *args: Any, **kwargs: Any) -> Submitted: ...
 
 
 class RunningNodes(Processes, AskedNodes, Protocol):
-    """Starts the experiment's nodes, injects faults into their processes, and calls their methods
-    (actors/cluster.py)."""
-
     def listen(self, specs: Iterable[NodeSpec]) -> dict[str, Address | None]: ...
     def start(self, *names: str) -> None: ...
     def pid(self, name: str) -> int | None: ...
@@ -274,16 +269,13 @@ class RealStage(Stage):
     ) -> ClientUnderTest:
         client = self._outside.get(name)
         if client is None:
-            dials = self.dials_of(name)
-            name_servers = {server: at for server, at in advertised.items() if server.startswith("ns-")}
-            brokers = {server: at for server, at in advertised.items() if server.startswith("broker-")}
             client = ClientUnderTest(
                 name=name,
                 profile=profile,
                 servers=Servers(
-                    name_servers=name_servers,
-                    brokers=brokers,
-                    proxies={server: dials[at] for server, at in (name_servers | brokers).items()},
+                    name_servers={server: at for server, at in advertised.items() if server.startswith("ns-")},
+                    brokers={server: at for server, at in advertised.items() if server.startswith("broker-")},
+                    dials=self.dials_of(name),
                     host=self.outside_host,
                 ),
                 clock=self.clock,

@@ -5,16 +5,15 @@ addresses leaves all other bytes of the body as they are.
 
 import re
 from collections.abc import Collection, Mapping
-from typing import Any
+from dataclasses import replace
 
-from ...remoting import fastjson
+from ...remoting.bodies.route import TopicRouteData
 from ...remoting.codes import FLAG_RESPONSE, V4_9_8, LanguageCode, ResponseCode
 from ...remoting.command import RemotingCommand
 from ...remoting.errors import ProtocolError
 from ...remoting.frame import decode_frame, encode_frame
 
 _QUOTED_IDS = re.compile(rb'"brokerAddrs"\s*:\s*\{\s*"')
-_MAPS_BY_NUMBER = ("brokerAddrs", "currIdMap")
 
 
 def answer_to(frame: bytes, code: int, topic: str = "") -> bytes:
@@ -68,23 +67,10 @@ def told(frame: bytes, addresses: Mapping[str, str], *, answers: bool = False) -
 def without(body: bytes, names: Collection[str]) -> bytes | None:
     """Return the route without the brokers `names`; None if no broker is left. Raises RemoteProtocolError for an
     unreadable route."""
-    route = fastjson.loads(body)
-    if not isinstance(route, dict):
-        return body
-    for rows in ("queueDatas", "brokerDatas"):
-        kept = [row for row in route.get(rows) or () if not (isinstance(row, dict) and row.get("brokerName") in names)]
-        if not kept:
-            return None
-        route[rows] = kept
-    quoted = _QUOTED_IDS.search(body) is not None
-    return fastjson.dumps(route if quoted else _numbered(route), browser_compatible=quoted)
-
-
-def _numbered(value: Any, by_number: bool = False) -> Any:
-    """Return `value` with the numeric keys that fastjson writes without quotes."""
-    if isinstance(value, list):
-        return [_numbered(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    numbers = by_number and all(isinstance(key, str) and key.isdigit() for key in value)
-    return {int(key) if numbers else key: _numbered(item, key in _MAPS_BY_NUMBER) for key, item in value.items()}
+    route = TopicRouteData.decode(body)
+    brokers = tuple(broker for broker in route.broker_datas if broker.broker_name not in names)
+    queues = tuple(row for row in route.queue_datas if row.broker_name not in names)
+    if not brokers or not queues:
+        return None
+    is_standard = _QUOTED_IDS.search(body) is not None
+    return replace(route, broker_datas=brokers, queue_datas=queues).encode(standard_json=is_standard)

@@ -1,7 +1,7 @@
 """What a front (the proxy before a server) does to connection attempts, connections and requests. To a client the
 front's behaviour looks like a fault of the server.
 
-attempts    accepted, refused, dropped (SYN without an answer), closed or reset right after they were accepted
+attempts    accepted, refused, dropped (SYN without an answer), closed right after they were accepted
 connected   what happens to open connections at the moment of the change
 requests    passed on, or swallowed: received by TCP and never answered
 codes       requests of these codes the front answers itself, with that response code
@@ -22,7 +22,6 @@ class Dials(StrEnum):
     DROPPED = "dropped"
     """The accept queue is full, so the kernel drops SYNs (docs/faults.md)."""
     CLOSED = "closed"
-    RESET = "reset"
 
 
 class Connected(StrEnum):
@@ -64,40 +63,28 @@ _DIALS_OF_LINKS = {"cut": Dials.REFUSED, "syn_drop": Dials.DROPPED}
 
 
 class Unreachable:
-    """Learns from `fault` rows which servers the node `dialler` cannot reach, and how their fronts must behave."""
+    """Learns from `fault` rows which servers the node `dialler` cannot reach."""
 
     def __init__(self, dialler: str) -> None:
         self._dialler = dialler
         self._why: dict[str, set[tuple[str, str, Dials]]] = defaultdict(set)
 
-    def faulted(self, fields: Mapping[str, Any]) -> tuple[str, Behaviour] | None:
-        """Take a `fault` row; return the server whose front must change, and the front's new behaviour. Returns None if
-        no front must change."""
+    def faulted(self, fields: Mapping[str, Any]) -> bool:
+        """Take a `fault` row. Returns whether `meets` may have changed."""
         source, target, fault = fields.get("source"), fields.get("target"), str(fields.get("fault"))
         if target is None and fault in _REFUSED_WHILE:
             server, dials = str(source), Dials.REFUSED
         elif source == self._dialler and fault in _DIALS_OF_LINKS:
             server, dials = str(target), _DIALS_OF_LINKS[fault]
         else:
-            return None
+            return False
         why = str(fields.get("fault_id")), fault, dials
         reasons = self._why[server]
         (reasons.add if fields.get("phase") == "start" else reasons.discard)(why)
-        return server, behaviour_of(self._meets(server))
+        return True
 
     @property
     def meets(self) -> dict[str, Dials]:
         """Return each server that does not accept connection attempts now, with REFUSED or DROPPED."""
-        return {server: dials for server in self._why if (dials := self._meets(server)) is not Dials.ACCEPTED}
-
-    def _meets(self, server: str) -> Dials:
-        meets = {dials for _id, _fault, dials in self._why[server]}
-        return Dials.DROPPED if Dials.DROPPED in meets else Dials.REFUSED if meets else Dials.ACCEPTED
-
-
-def behaviour_of(dials: Dials) -> Behaviour:
-    """Return the behaviour of a front that treats connection attempts as `dials` says. A front that refuses connection
-    attempts closes open connections, too."""
-    if dials is Dials.REFUSED:
-        return Behaviour(dials=dials, connected=Connected.CLOSED)
-    return PASSES if dials is Dials.ACCEPTED else Behaviour(dials=dials)
+        dials_of = {server: {dials for _id, _fault, dials in why} for server, why in self._why.items() if why}
+        return {name: Dials.DROPPED if Dials.DROPPED in of else Dials.REFUSED for name, of in dials_of.items()}

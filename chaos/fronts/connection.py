@@ -333,9 +333,8 @@ class FrontConnection:
     _is_closed = False
 
 
-def reset_at_close(taken: socket.socket) -> None:
-    """Make the kernel send RST instead of FIN when the socket closes."""
-    taken.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
+_RESET_AT_CLOSE = b"\x01\x00\x00\x00\x00\x00\x00\x00"
+"""With this SO_LINGER the kernel sends RST instead of FIN when the socket closes."""
 
 
 class _End(asyncio.Protocol):
@@ -407,5 +406,5 @@ class _End(asyncio.Protocol):
             taken = self.transport.get_extra_info("socket")
             if taken is not None:
                 with contextlib.suppress(OSError):
-                    reset_at_close(taken)
+                    taken.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_AT_CLOSE)
             self.transport.abort()

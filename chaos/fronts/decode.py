@@ -42,7 +42,6 @@ class Stream:
 
     @property
     def unfinished(self) -> int:
-        """The number of bytes received of an incomplete last frame."""
         return self._reader.unfinished
 
     def feed(self, data: bytes) -> Sequence[bytes]:

@@ -19,7 +19,7 @@ from ...remoting.node.clock import Clock
 from ...remoting.node.network import Address
 from ...remoting.node.tasks import Tasks
 from .behaviour import PASSES, Behaviour, Connected, Dials
-from .connection import FrontConnection, reset_at_close
+from .connection import FrontConnection
 from .observed import Behaved, By, Closed, How, Observation, Opened
 from .port import Port, check_free
 
@@ -75,10 +75,6 @@ class Front:
         assert self._address is not None, f"front {self.name} is not open"
         return self._address
 
-    @property
-    def connections(self) -> int:
-        return len(self._connections)
-
     def now_ms(self) -> float:
         return self.clock.monotonic_s() * 1000.0
 
@@ -133,13 +129,9 @@ class Front:
         if self._process is not None:
             process = self._process(peer, Address(*taken.getsockname()[:2]))
         self.see(Opened(at_ms=self.now_ms(), front=self.name, connection=number, peer=peer, process=process))
-        dials = self.behaviour.dials
-        if dials is Dials.CLOSED or dials is Dials.RESET:
-            how = How.FIN if dials is Dials.CLOSED else How.RST
-            if how is How.RST:
-                reset_at_close(taken)
+        if self.behaviour.dials is Dials.CLOSED:
             taken.close()
-            self.see(Closed(at_ms=self.now_ms(), front=self.name, connection=number, by=By.FRONT, how=how))
+            self.see(Closed(at_ms=self.now_ms(), front=self.name, connection=number, by=By.FRONT))
             return
         connection = FrontConnection(self, number)
         self._connections.add(connection)

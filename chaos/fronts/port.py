@@ -46,8 +46,7 @@ class Port:
         return Address(*self._socket.getsockname()[:2])
 
     def behave(self, dials: Dials) -> None:
-        """Accept, refuse or drop connection attempts from now on. For CLOSED and RESET the port accepts, and `accepted`
-        must close the connections."""
+        """Accept, refuse or drop connection attempts from now on. For CLOSED `accepted` must close the connections."""
         assert self._socket is not None, "the port is not open"
         if dials is Dials.REFUSED or dials is Dials.DROPPED:
             self._stop()

@@ -44,13 +44,11 @@ class TimedRow(NamedTuple):
     fields: dict[str, Any]
 
 
-@dataclass(slots=True)
-class _Attempt:
-    op_id: str
-    number: int
+class _Begun(NamedTuple):
+    """A pull, or an attempt to send, that has no answer yet."""
+
     began_ms: float
-    broker: str
-    queue_id: int | None
+    fields: dict[str, Any]
 
 
 @dataclass(slots=True)
@@ -63,11 +61,6 @@ class _Send:
     """When its last try failed. None while one is under way."""
     code: int | None = None
     where: dict[str, Any] = field(default_factory=dict)
-
-
-class _Pull(NamedTuple):
-    began_ms: float
-    fields: dict[str, Any]
 
 
 class ClientRows:
@@ -93,9 +86,9 @@ class ClientRows:
         self._dials = Counter[str]()
         self._refusing: set[str] = set()
         self._asked_for: dict[int, set[int]] = {}
-        self._attempts: dict[tuple[int, int], _Attempt] = {}
+        self._attempts: dict[tuple[int, int], _Begun] = {}
         self._sends: dict[str, _Send] = {}
-        self._pulls: dict[tuple[int, int], _Pull] = {}
+        self._pulls: dict[tuple[int, int], _Begun] = {}
         self._made = 0
         self._beat_ms = float("-inf")
         self.is_consumer = False
@@ -203,10 +196,10 @@ class ClientRows:
                 "queue_id": number_of(one.fields.get("queueId")),
                 "offset": number_of(one.fields.get("queueOffset")),
             }
-            self._pulls[key] = _Pull(one.at_ms, fields)
+            self._pulls[key] = _Begun(one.at_ms, fields)
             self._put(one.at_ms, "pull", type="invoke", **fields)
         elif one.code == RequestCode.HEART_BEAT:
-            self.is_consumer = self.is_consumer or b'"consumerDataSet":[{' in one.body.replace(b" ", b"")
+            self.is_consumer = self.is_consumer or consumes(one.body)
             if one.at_ms - self._beat_ms > ROUND_MS:
                 self._put(one.at_ms, "scheduled_task", f="sendHeartbeatToAllBroker", duration_ms=0.0)
                 self._beat_ms = one.at_ms
@@ -225,12 +218,12 @@ class ClientRows:
             send = self._sends[op_id] = _Send(topic, one.at_ms)
             self._put(one.at_ms, "send", type="invoke", op_id=op_id, topic=topic)
         number, send.tries, send.failed_ms = send.tries, send.tries + 1, None
-        attempt = _Attempt(op_id, number, one.at_ms, broker, queue_id if queue_id >= 0 else None)
-        where = {"broker_name": broker_name(broker), "address": address, "queue_id": attempt.queue_id}
-        self._put(one.at_ms, "send_attempt", type="invoke", op_id=op_id, attempt=number, **where)
+        where = {"broker_name": broker_name(broker), "queue_id": queue_id if queue_id >= 0 else None}
+        attempt = _Begun(one.at_ms, {"op_id": op_id, "attempt": number, "address": address, **where})
+        self._put(one.at_ms, "send_attempt", type="invoke", **attempt.fields)
         if one.oneway:
             send.unsure += 1
-            self._ended(attempt, send, one.at_ms, "info", None)
+            self._ended(attempt, one.at_ms, "info", None)
             self._end_of(op_id, send, one.at_ms, "info")
         else:
             self._attempts[one.connection, one.opaque] = attempt
@@ -241,15 +234,14 @@ class ClientRows:
             fields = {**pull.fields, "code": one.code, "duration_ms": one.at_ms - pull.began_ms}
             self._put(one.at_ms, "pull", type="ok", **fields)
         elif (attempt := self._attempts.pop(key, None)) is not None:
-            send = self._sends.get(attempt.op_id)
-            is_ok = one.code in STORED
-            self._ended(attempt, send, one.at_ms, "ok" if one.code == ResponseCode.SUCCESS else "info", one.code)
+            type_ = "ok" if one.code == ResponseCode.SUCCESS else "info"
+            send = self._ended(attempt, one.at_ms, type_, one.code)
             if send is None:
                 return
             send.code = one.code
-            send.unsure += is_ok
-            if is_ok:
-                self._end_of(attempt.op_id, send, one.at_ms, "ok" if one.code == ResponseCode.SUCCESS else "info")
+            if one.code in STORED:
+                send.unsure += 1
+                self._end_of(attempt.fields["op_id"], send, one.at_ms, type_)
             else:
                 send.failed_ms = one.at_ms
 
@@ -257,25 +249,27 @@ class ClientRows:
         if (pull := self._pulls.pop(key, None)) is not None:
             self._put(at_ms, "pull", type="info", **pull.fields, duration_ms=at_ms - pull.began_ms)
         elif (attempt := self._attempts.pop(key, None)) is not None:
-            send = self._sends.get(attempt.op_id)
-            self._ended(attempt, send, at_ms, "info", None)
+            send = self._ended(attempt, at_ms, "info", None)
             if send is not None:
                 send.unsure += 1
                 send.code, send.failed_ms = None, at_ms
 
-    def _ended(self, attempt: _Attempt, send: _Send | None, at_ms: float, type_: str, code: int | None) -> None:
-        of_queue = {"broker_name": broker_name(attempt.broker), "queue_id": attempt.queue_id}
-        where = {**of_queue, "address": self._brokers[attempt.broker]}
+    def _ended(self, attempt: _Begun, at_ms: float, type_: str, code: int | None) -> _Send | None:
+        """Return the attempt's send; None if the send has ended before."""
+        fields, send = attempt.fields, self._sends.get(attempt.fields["op_id"])
         if send is not None:
-            send.where = of_queue
-        duration_ms = at_ms - attempt.began_ms
-        fields = {"op_id": attempt.op_id, "attempt": attempt.number, "code": code, "duration_ms": duration_ms}
-        self._put(at_ms, "send_attempt", type=type_, **fields, **where)
+            send.where = {"broker_name": fields["broker_name"], "queue_id": fields["queue_id"]}
+        self._put(at_ms, "send_attempt", type=type_, **fields, code=code, duration_ms=at_ms - attempt.began_ms)
+        return send
 
     def _end_of(self, op_id: str, send: _Send, at_ms: float, type_: str) -> None:
         self._sends.pop(op_id, None)
         fields = {"attempt": send.unsure, "duration_ms": at_ms - send.began_ms, "code": send.code}
         self._put(at_ms, "send", type=type_, op_id=op_id, topic=send.topic, **fields, **send.where)
+
+
+def consumes(heartbeat: bytes) -> bool:
+    return b'"consumerDataSet":[{' in heartbeat.replace(b" ", b"")
 
 
 def number_of(text: str | None) -> int | None:

@@ -24,10 +24,10 @@ class Socket(NamedTuple):
     inode: int
 
 
-def sockets(port: int | None = None, tables: Iterable[str] = _TABLES) -> Iterator[Socket]:
+def sockets(port: int | None = None) -> Iterator[Socket]:
     """Return every TCP socket of this network namespace; with `port`, only sockets with this port at either end."""
     at = "" if port is None else f":{port:04X} "
-    for table in tables:
+    for table in _TABLES:
         for line in _read(table).splitlines()[1:]:
             if at in line:
                 _number, local, remote, state, _queues, _timer, _retransmits, _user, _probes, inode, *_ = line.split()

@@ -76,8 +76,6 @@ class Pace:
 
 @dataclass(slots=True)
 class News:
-    """The verdicts that have changed since they were last printed."""
-
     _said: dict[str, tuple[Validity, int]] = field(default_factory=dict)
 
     def among(self, verdicts: Iterable[Verdict]) -> Iterator[Verdict]:

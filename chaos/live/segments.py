@@ -44,7 +44,8 @@ class _Writer:
     axis: LiveAxis = field(default_factory=LiveAxis)
     """Shared by all writers."""
     tells: bool = False
-    """Whether other processes' times are corrected by this process's rows."""
+    """Whether other processes' times are corrected by this process's rows. They reach the file at once: if it is
+    silent, nothing happened to it."""
 
     def read(self, now_s: float) -> None:
         while True:
@@ -100,8 +101,6 @@ class SegmentWriter:
     """Writes the lines appended under `<run>/history/_raw` into parts. Call `read` and `emit` regularly."""
 
     run_dir: Path
-    unwaited: frozenset[str] = frozenset({HARNESS, CLOCKS})
-    """Nodes whose rows reach the file at once; if they are silent, nothing happened to them."""
     watermark_ms: float = field(default=float("-inf"), init=False)
     rows: int = field(default=0, init=False)
     segments: int = field(default=0, init=False)
@@ -151,7 +150,7 @@ class SegmentWriter:
             (
                 writer.last_ms
                 for (node, incarnation), writer in self._writers.items()
-                if node not in self.unwaited and incarnation == newest[node] and now_s - writer.grew_s < IDLE_S
+                if not writer.tells and incarnation == newest[node] and now_s - writer.grew_s < IDLE_S
             ),
             default=float("inf"),
         )

@@ -15,8 +15,6 @@ from .columns import Array, Recorded, TextColumn, numbers
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageFlow:
-    """How long messages took from send to receipt, and when messages were acknowledged and received."""
-
     took_ms: Array
     """From the beginning of each message's send to its first receipt."""
     acknowledged_ms: Array

@@ -13,7 +13,7 @@ from ..verdict import Validity, Verdict, worst
 from .sentences import measured_sentences
 from .text import all_of
 
-_ORDER = (Validity.INVALID, Validity.UNKNOWN, Validity.VALID)
+WORST_FIRST = (Validity.INVALID, Validity.UNKNOWN, Validity.VALID)
 
 
 class CheckGroup(NamedTuple):
@@ -57,14 +57,14 @@ class CheckGroup(NamedTuple):
 def of_each(verdicts: Iterable[Validity]) -> str:
     """Return the number of times that each verdict occurs, the worst verdict first: `1 INVALID, 20 VALID`."""
     counts = Counter(verdicts)
-    return ", ".join(f"{counts[each]} {each}" for each in _ORDER if counts[each])
+    return ", ".join(f"{counts[each]} {each}" for each in WORST_FIRST if counts[each])
 
 
 def groups(verdicts: Sequence[Verdict]) -> list[CheckGroup]:
     """Return the groups that have at least one check in this run. A VALID `exercised` is in no group."""
     found: dict[str, list[Verdict]] = {_label(group): [] for group in Group}
     same = followed(verdicts)
-    for v in sorted(verdicts, key=lambda v: _ORDER.index(v.verdict)):
+    for v in sorted(verdicts, key=lambda v: WORST_FIRST.index(v.verdict)):
         if not (v.name == _EXERCISED and v.verdict is Validity.VALID):
             found.setdefault(_label(CHECKS[v.name].group) if v.name in CHECKS else "others", []).append(v)
     judged = len(verdicts) < len(CHECKS) or any(v.examined for v in verdicts)

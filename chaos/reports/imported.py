@@ -15,6 +15,7 @@ LIKELY = 0.7
 NOTHING_JUDGED = "No check has anything to judge in these logs; nemesrv doctor LOGS says what their lines show"
 EPISODES_MAX = 4
 SIGNS_MAX = 3
+_FORMLESS = "the fault's exact form is not known"
 _AT_S = re.compile(r"(?:^|\bat )(\d+\.\d) s\b")
 
 
@@ -65,15 +66,9 @@ def how_sure(episode: Mapping[str, Any]) -> str:
     """Return `likely (0.96)`, or `likely (0.96; the fault's exact form is not known)`."""
     first = episode["hypotheses"][0]
     score = episode.get("score", first.get("score"))
-    certainty = first["certainty"]
-    if _is_formless(episode):
-        return f"likely ({score:.2f}; the fault's exact form is not known)"
-    return f"{certainty} ({score:.2f})"
-
-
-def _is_formless(episode: Mapping[str, Any]) -> bool:
-    first = episode["hypotheses"][0]
-    return first["certainty"] == "unsure" and bool(episode.get("score", first.get("score")) >= LIKELY)
+    if first["certainty"] == "unsure" and score >= LIKELY:
+        return f"likely ({score:.2f}; {_FORMLESS})"
+    return f"{first['certainty']} ({score:.2f})"
 
 
 def formless(document: Mapping[str, Any]) -> Iterator[tuple[str, str, Sequence[str], Mapping[str, Any]]]:
@@ -81,7 +76,7 @@ def formless(document: Mapping[str, Any]) -> Iterator[tuple[str, str, Sequence[s
     `black hole broker-c ↔ ns-1`."""
     for number, episode in enumerate(document["episodes"], 1):
         entry = next(iter(episode["hypotheses"][0].get("timeline") or ()), None)
-        if entry is not None and "follows" not in episode and _is_formless(episode):
+        if entry is not None and "follows" not in episode and _FORMLESS in how_sure(episode):
             places = [*(entry.get("links") or ()), *(entry.get("nodes") or ())]
             nodes = [node for place in places for node in place.split(" <-> ")]
             title = f"{entry['do'].replace('_', ' ')} {', '.join(places).replace('<->', '↔')}"

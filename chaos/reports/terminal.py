@@ -2,7 +2,6 @@
 paragraph.
 """
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 
@@ -23,7 +22,7 @@ from .sentences import (
     undecided_sentences,
     wrong_sentence,
 )
-from .text import phrases
+from .text import phrases, width_of_output
 
 PIPE_COLUMNS = 160
 """Width of a pipe if COLUMNS does not say it."""
@@ -36,8 +35,7 @@ def standard_output(pipe_columns: int = PIPE_COLUMNS, *, highlight: bool = True)
     console = Console(highlight=highlight)
     if console.is_terminal:
         return console
-    said = os.environ.get("COLUMNS", "")
-    return Console(highlight=highlight, width=max(_LEAST, int(said)) if said.isdigit() else pipe_columns)
+    return Console(highlight=highlight, width=max(_LEAST, width_of_output() or pipe_columns))
 
 
 def print_rows(

@@ -39,7 +39,6 @@ def key_of(setting: Setting) -> str:
 
 @cache
 def settings_for(*kinds: NodeKind) -> Mapping[str, Setting]:
-    """Return the settings that any of these kinds of node has, by name."""
     return MappingProxyType({one.name: one for one in CATALOGUE if set(one.taken_by) & set(kinds)})
 
 

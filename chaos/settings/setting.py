@@ -17,8 +17,6 @@ Value = bool | int | str | tuple[int, ...]
 
 
 class Allowed(NamedTuple):
-    """The values that a setting can have: described for users, and tested by a function."""
-
     words: str
     has: Callable[[Any], bool]
 

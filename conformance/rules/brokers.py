@@ -16,6 +16,7 @@ from ...chaos.fronts.behaviour import PASSES, Behaviour, Dials
 from ...chaos.fronts.instances import topics_of
 from ...chaos.fronts.observed import Answered, Asked, Behaved, Dialled, Happened, Reported
 from ...chaos.fronts.rows import PULLS, SENDS, STORED
+from ...remoting.message_properties import parse_properties
 from ..situations import KILL, QUEUES, RESTART, Watched
 from .rule import LeftOut, Measured, Rule, Rules, Samples
 
@@ -28,7 +29,6 @@ AVOIDED_S = 0.5
 """A client with sendLatencyFaultEnable does not send to a broker for 30 s and more after a send that took 0.55 s
 (latencyMax and notAvailableDuration of MQFaultStrategy)."""
 NO_BROKER = LeftOut(why="it neither sends nor pulls")
-_KEY, _NAME, _VALUE = "UNIQ_KEY", "\x01", "\x02"
 _FAILS = ("broker_killed", "broker_silent", "broker_refuses", "broker_unreachable")
 
 rules = Rules()
@@ -106,12 +106,8 @@ class Send:
 
 
 def _key(asked: Asked) -> str:
-    properties = asked.fields.get("properties") or asked.fields.get("i") or ""
-    for part in properties.split(_VALUE):
-        name, _, value = part.partition(_NAME)
-        if name == _KEY:
-            return value
-    return asked.body.hex()
+    properties = parse_properties(asked.fields.get("properties") or asked.fields.get("i"))
+    return properties.get("UNIQ_KEY") or asked.body.hex()
 
 
 def sends_on_the_wire(watched: Watched) -> list[Send]:
@@ -188,7 +184,7 @@ def _no_sends(watched: Sequence[Watched]) -> Measured:
     return Measured.undecided("no broker failed while it sent")
 
 
-@rules.seconds(*_FAILS, by_chance=True)
+@rules.seconds(*_FAILS)
 def send_stall_s(watched: Sequence[Watched]) -> Measured:
     """the longest time without a successful send, after a broker died, hung, refused or was cut off"""
     longest, longest_send, count = 0.0, 0.0, 0

@@ -5,13 +5,12 @@ A consumer owns the queues that it pulls. Messages received twice are counted fr
 reports, from the offsets that both consumers pulled.
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ...chaos.fronts.instances import HEART_BEAT
 from ...chaos.fronts.observed import Answered, Asked, Happened, Reported
-from ...chaos.fronts.rows import PULLS
+from ...chaos.fronts.rows import PULLS, consumes
 from ..situations import KILL, STOP, Watched
 from .rule import LeftOut, Measured, Rules, Samples
 
@@ -82,16 +81,9 @@ def _by_itself(watched: Sequence[Watched]) -> str:
 def _no_pulls(watched: Sequence[Watched]) -> Measured:
     """Why there are no pulls: a program that sends, or does nothing, when it is told to consume is no consumer."""
     asked = [one for each in watched for one in each.of(Asked) if one.front in each.brokers]
-    if any(one.code == HEART_BEAT and b"consumerDataSet" in one.body and _consumes(one.body) for one in asked):
+    if any(one.code == HEART_BEAT and consumes(one.body) for one in asked):
         return Measured.undecided("its consumers pulled nothing")
     return NO_CONSUMER
-
-
-def _consumes(heartbeat: bytes) -> bool:
-    try:
-        return bool(json.loads(heartbeat).get("consumerDataSet"))
-    except (ValueError, AttributeError):  # not JSON as everybody else writes it
-        return b'"consumerDataSet":[]' not in heartbeat
 
 
 def _told_twice(gone: Watched, stays: Watched) -> tuple[int, int] | None:

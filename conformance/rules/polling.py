@@ -149,7 +149,7 @@ def _gave_up_on_the_list(watched: Watched, from_ms: float, to_ms: float) -> bool
     return any(from_ms < each.at_ms <= to_ms for each in closed)
 
 
-@rules("empty", unit="look-ups", tolerance=0.0, is_bound=True, by_chance=True)
+@rules("empty", unit="look-ups", tolerance=0.0, is_bound=True)
 def storm(watched: Sequence[Watched]) -> Measured:
     """how many look-ups the client makes in the first second at NameServers that know no route of the topic"""
     found = Samples("it asked no NameServer")

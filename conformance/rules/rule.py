@@ -168,8 +168,6 @@ class Rule:
     """The rule asks which NameServer, not when, so lateness of the machine does not matter."""
     is_bound: bool = False
     """A smaller value is as good; a written profile gets the measured value plus the tolerance as maximum."""
-    by_chance: bool = False
-    """Its interval says which other values chance, or the machine's load, gives the same client."""
     also: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """An expected word, and the other measured words that meet it."""
 

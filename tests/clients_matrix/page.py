@@ -11,6 +11,9 @@ from nemesrv.conformance.rules import RULES, Rule
 
 from .catalogue import CLIENTS, Client
 
+BY_CHANCE = ("storm", "send_stall_s")
+"""Rules whose interval says which other values chance, or the machine's load, gives the same client."""
+
 MEASURED = Path(__file__).with_name("measured")
 LEFT_OUT = "–"
 _RUN = 3
@@ -50,7 +53,7 @@ def cell(*rules: Mapping[str, Any]) -> str:
     if choices := [rule["first choices"] for rule in rules if "first choices" in rule]:
         text = f"{text}: {'/'.join(str(sum(each)) for each in zip(*choices, strict=True))}"
     ends = [end for rule in rules for end in rule["interval"] or ()]
-    if ends and RULES[first["rule"]].by_chance:
+    if ends and first["rule"] in BY_CHANCE:
         text = f"{text} ({_range(ends)})"
     said = f"{text} {count}"
     return f"**{said}**" if first["verdict"] == Validity.INVALID else said

@@ -20,6 +20,8 @@ from typing import Any
 from nemesrv.chaos.verdict import Validity
 from nemesrv.conformance.rules import RULES
 
+from .page import BY_CHANCE
+
 CHANCE: Mapping[str, float] = {"queues_of_killed_s": 20.0, "queues_of_stopped_s": 20.0, "received_twice": 87.0}
 """When in a rebalance, each 20 s, one of two consumers ends; and how many of ten messages a second were received since
 the offsets were last committed, each 5 s: three deviations of the difference between two runs of two situations."""
@@ -81,7 +83,7 @@ def _compared(name: str, one: Mapping[str, Any], other: Mapping[str, Any], late_
     if are_words:
         return Pair(rule=name, one=a, other=b, why="" if a == b else "they are not the same")
     apart = _apart(name, max(a, b), late_s)
-    chance = RULES[name].by_chance and any(
+    chance = name in BY_CHANCE and any(
         rule.get("interval") and rule["interval"][0] - apart <= value <= rule["interval"][1] + apart
         for rule, value in ((one, b), (other, a))
     )

@@ -24,13 +24,13 @@ from nemesrv.chaos.fronts.observed import (
     Closed,
     Dialled,
     GaveUp,
-    How,
     Observation,
     Opened,
     Reported,
 )
 from nemesrv.conformance.situations import GET_ROUTEINFO, KILL, SITUATIONS, Role, Situation, Target, Watched
-from nemesrv.conformance.stand import GROUP, TOPIC, MortalNetwork, Stand
+from nemesrv.conformance.stand import GROUP, TOPIC, ConformPlan, MortalNetwork, Stand
+from nemesrv.conformance.subject import Program
 from nemesrv.remoting.errors import ConnectError, RocketMQError
 from nemesrv.remoting.node.network import Address, Listener, Network, ProtocolFactory
 from nemesrv.remoting.node.profile import Profile
@@ -76,9 +76,8 @@ class MemoryFront(Front):
     def _accept(self) -> asyncio.BaseProtocol:
         self.last = next(self._stand.numbers)
         self.see(Opened(at_ms=_now_ms(), front=self.name, connection=self.last, peer=_PEER))
-        if self.behaviour.dials in (Dials.CLOSED, Dials.RESET):
-            how = How.FIN if self.behaviour.dials is Dials.CLOSED else How.RST
-            self.see(Closed(at_ms=_now_ms(), front=self.name, connection=self.last, by=By.FRONT, how=how))
+        if self.behaviour.dials is Dials.CLOSED:
+            self.see(Closed(at_ms=_now_ms(), front=self.name, connection=self.last, by=By.FRONT))
             return _ClosesAtOnce()
         connection = FrontConnection(self, self.last)
         self._connections.add(connection)
@@ -192,19 +191,9 @@ class MemoryStand(Stand):
         self._all: list[tuple[int | None, Observation]] = []
         self._asked_routes: set[tuple[int, int]] = set()
         self.at_work: dict[int, float] = {}
-        super().__init__(
-            name_servers=situation.name_servers or 3,
-            brokers=2,
-            profile=profile,
-            clock=CLOCK,
-            see=self._kept,
-            data=data,
-            log=data.with_suffix(".log"),
-            seed=f"{seed} {situation.name}",
-            has_topic=situation.has_topic,
-            by_http=situation.by_http,
-            read_only=situation.read_only,
-        )
+        plan = ConformPlan(program=Program(()), profile=profile)
+        super().__init__(plan, situation, clock=CLOCK, see=self._kept, data=data, log=data.with_suffix(".log"))
+        self._seed = f"{seed} {situation.name}"
 
     def _front(self, name: str, upstream: Address | None) -> Front:
         front = self.memory_fronts[name] = MemoryFront(name, upstream, self._saw, self)

@@ -14,7 +14,7 @@ from nemesrv.chaos.verdict import Validity
 from nemesrv.conformance.result import ConformResult, hindered, show, summary, write
 from nemesrv.conformance.rule_verdicts import RuleVerdict
 from nemesrv.conformance.rules import RULES, LeftOut, Measured
-from nemesrv.conformance.scene import ConformPlan
+from nemesrv.conformance.stand import ConformPlan
 from nemesrv.conformance.subject import Program
 from nemesrv.conformance.trial import Trial
 

@@ -34,7 +34,7 @@ Pass = dict[str, list[Watched]]
 
 def rules_of(profile: Profile) -> RuleProfile:
     built_in = profile_of(NAMES[profile])
-    return RuleProfile(name=built_in.name, client=built_in.client, rules={**built_in.rules, **OF_THE_DRIVER})
+    return RuleProfile(name=built_in.name, rules={**built_in.rules, **OF_THE_DRIVER})
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,9 @@ from nemesrv.chaos.fronts.observed import Asked, Behaved, Happened, Observation
 from nemesrv.chaos.fronts.rows import SENDS
 from nemesrv.chaos.machine import allow_open_files
 from nemesrv.clients.admin import AdminClient
-from nemesrv.conformance.situations import KILL, NAME_SERVER_LIST, QUEUES, RESTART, SituationStep, Target
-from nemesrv.conformance.stand import TOPIC, Stand
+from nemesrv.conformance.situations import KILL, NAME_SERVER_LIST, QUEUES, RESTART, Situation, SituationStep, Target
+from nemesrv.conformance.stand import TOPIC, ConformPlan, Stand
+from nemesrv.conformance.subject import Program
 from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.errors import ConnectError, ResponseError
 from nemesrv.remoting.node.clock import RealClock
@@ -46,9 +47,14 @@ class World:
 @asynccontextmanager
 async def up(folder: Path, **shape: Any) -> AsyncIterator[World]:
     seen: list[Observation] = []
-    settings: dict[str, Any] = {"name_servers": 2, "brokers": 2, "profile": Profile.V4_9} | shape
+    plan = ConformPlan(program=Program(()), name_servers=2, profile=shape.pop("profile", Profile.V4_9))
     stand = Stand(
-        clock=RealClock.starting_now(), see=seen.append, data=folder / "data", log=folder / "servers.log", **settings
+        plan,
+        Situation("on a stand", "", 1.0, **shape),
+        clock=RealClock.starting_now(),
+        see=seen.append,
+        data=folder / "data",
+        log=folder / "servers.log",
     )
     await stand.open()
     try:

@@ -17,8 +17,8 @@ from nemesrv.conformance import scene
 from nemesrv.conformance import situations as situations_module
 from nemesrv.conformance import subject as subject_module
 from nemesrv.conformance import trial as trial_module
-from nemesrv.conformance.scene import ConformPlan
 from nemesrv.conformance.situations import KILL, NAME_SERVER_LIST, SITUATIONS, Situation, SituationStep, Target, Watched
+from nemesrv.conformance.stand import ConformPlan
 from nemesrv.conformance.subject import Program
 from nemesrv.conformance.trial import Trial, run
 

@@ -82,13 +82,10 @@ def _goes_on(path: Path, following: Path) -> bool:
 
 
 def some_pieces(folder: str, known: Mapping[str, int], count: int = PIECES) -> list[FilePiece]:
-    """Return the next pieces of this host's files that the driver lacks, at most `count` pieces."""
     return [*islice(new_pieces(folder, known), count)]
 
 
 class CollectedHost(NamedTuple):
-    """A host of a Ray cluster, and the run's folder on this host."""
-
     host: RemoteHost
     folder: str
 

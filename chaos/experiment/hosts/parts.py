@@ -7,8 +7,7 @@
 The proxy of (node, peer) is on the node's host and connects to the peer's own address, so bytes cross hosts once.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -21,35 +20,30 @@ from ...faults.link_faults import Toxic
 from ...faults.outside import HostLooks
 from ...faults.ports import FullAcceptQueue, PortHolder
 from ...history.recorder import RecorderSpec
+from ...oracle.intervals import grouped
 from ...topology import first_address
 
 PORTS, TOXIPROXY, LAG, OUTSIDE = "ports", "toxiproxy", "lag", "outside"
 
 
-class HostPorts:
-    """Reserved ports of a host: at its own address for servers and for proxies that outside programs connect to, at its
-    loopback address for all other proxies."""
+class HostPorts(PortHolder):
+    """Reserved ports of a host: at its own address for servers; for proxies `near`, which are at its loopback address,
+    or at its own if outside programs connect to them."""
 
     def __init__(self, _parts: Mapping[str, Any], address: str) -> None:
+        super().__init__(address)
         self.near = PortHolder(outside=address)
-        self._own = PortHolder(address)
 
-    def take_servers(self, count: int) -> list[Address]:
-        """Reserve this many addresses that other hosts can reach, each with the broker's VIP port two below it."""
-        return [self._own.take(vip=True) for _ in range(count)]
+    def take_servers(self, names: Iterable[str]) -> list[Address]:
+        """Reserve an address for each server, with the broker's VIP port two below it."""
+        return [self.take(vip=True) for _ in names]
 
     def take_for(self, nodes: Iterable[str]) -> list[Address]:
         return self.near.take_for(nodes)
 
-    def swallow(self, address: Address) -> bool:
-        return self._own.swallow(address)
-
-    def refuse(self, address: Address) -> None:
-        self._own.refuse(address)
-
     def close(self) -> None:
         self.near.close()
-        self._own.close()
+        super().close()
 
 
 class HostToxiproxy:
@@ -64,7 +58,6 @@ class HostToxiproxy:
         self.opened = (self.api.address, self.pid)
 
     def ask(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        """Call this method of the host's Toxiproxy client (faults/toxiproxy.py) and return the result."""
         return getattr(self.api, method)(*args, **kwargs)
 
     def close(self) -> None:
@@ -72,8 +65,6 @@ class HostToxiproxy:
 
 
 class HostOutside(HostLooks):
-    """Reads the faults that other people inject into the host's proxies and processes."""
-
     def __init__(self, parts: Mapping[str, Any]) -> None:
         super().__init__(parts[TOXIPROXY].api.address)
 
@@ -99,13 +90,6 @@ class HostFront(FullAcceptQueue):
 HostOf = Callable[[str], RemoteHost]
 
 
-def _by_host(names: Iterable[str], host_of: HostOf) -> dict[RemoteHost, list[str]]:
-    found: dict[RemoteHost, list[str]] = defaultdict(list)
-    for name in names:
-        found[host_of(name)].append(name)
-    return found
-
-
 class HostsToxiproxy:
     """One client for the Toxiproxy servers of all hosts; a proxy's name decides which host's server is called. It has
     the methods of Toxiproxy (faults/toxiproxy.py)."""
@@ -121,7 +105,7 @@ class HostsToxiproxy:
         return {host: host.answer(ref) for host, ref in under_way.items()}
 
     def _each_its_own(self, method: str, of_proxies: Mapping[str, Any]) -> dict[RemoteHost, Any]:
-        by_host = _by_host(of_proxies, self._at)
+        by_host = grouped((self._at(name), name) for name in of_proxies)
         return self._each({host: (method, {name: of_proxies[name] for name in here}) for host, here in by_host.items()})
 
     def create(self, proxies: Mapping[str, tuple[Address, Address]]) -> None:
@@ -160,21 +144,22 @@ class HostsPorts:
         self._servers: dict[Address, RemoteHost] = {}
 
     def take_servers(self, names: Iterable[str]) -> dict[str, Address]:
-        by_host = _by_host(names, lambda name: self._host_of(first_address(name)))
-        under_way = {h: h.asking("call", PORTS, "take_servers", len(here)) for h, here in by_host.items()}
-        found: dict[str, Address] = {}
-        for host, here in by_host.items():
-            for name, address in zip(here, host.answer(under_way[host]), strict=True):
-                found[name] = address
-                self._servers[address] = host
-        return {name: found[name] for name in names}
+        names = tuple(names)
+        hosts = [self._host_of(first_address(name)) for name in names]
+        taken = self._taken("take_servers", names, hosts)
+        self._servers |= dict(zip(taken, hosts, strict=True))
+        return dict(zip(names, taken, strict=True))
 
     def take_for(self, nodes: Iterable[str]) -> list[Address]:
         nodes = tuple(nodes)
-        by_host = _by_host(nodes, self._host_of)
-        under_way = {host: host.asking("call", PORTS, "take_for", here) for host, here in by_host.items()}
+        return self._taken("take_for", nodes, [self._host_of(node) for node in nodes])
+
+    def _taken(self, method: str, names: Sequence[str], hosts: Sequence[RemoteHost]) -> list[Address]:
+        """Return an address for each name, at the name's host; all hosts are asked at once."""
+        by_host = grouped(zip(hosts, names, strict=True))
+        under_way = {host: host.asking("call", PORTS, method, here) for host, here in by_host.items()}
         taken = {host: iter(host.answer(ref)) for host, ref in under_way.items()}
-        return [next(taken[self._host_of(node)]) for node in nodes]
+        return [next(taken[host]) for host in hosts]
 
     def swallow(self, address: Address) -> object:
         host = self._servers.get(address)

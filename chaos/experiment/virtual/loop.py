@@ -299,8 +299,6 @@ _EMPTY = Context()
 
 @dataclass(frozen=True, slots=True)
 class VirtualClock:
-    """A clock that shows the scheduler's virtual time."""
-
     scheduler: Scheduler
     scale: float = 1.0
 

@@ -43,8 +43,6 @@ FREE = DirectionState()
 
 
 class MemoryTransport(asyncio.Transport):
-    """One end of a connection in memory, in one process."""
-
     def __init__(self, process: ProcessLoop, local: Address, remote: Address) -> None:
         super().__init__()
         self.process, self._local, self._remote = process, local, remote
@@ -251,8 +249,6 @@ def _ignore(_exc: Exception | None) -> None:
 
 
 class MemoryConnection:
-    """A connection in memory: two ends, and a pipe in each direction."""
-
     def __init__(self, network: MemoryNetwork, wire: Wire, ours: MemoryTransport, theirs: MemoryTransport) -> None:
         self._ends = (ours, theirs)
         self.upstream = ours.out = Pipe(network, theirs, wire.state.upstream)

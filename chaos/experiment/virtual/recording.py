@@ -46,8 +46,6 @@ class MemoryRecorder:
 
 
 class MemoryRecorderSpec(RecorderSpec):
-    """The settings of a recorder that keeps the rows in memory until the recorder is closed."""
-
     def open(self) -> MemoryRecorder:  # type: ignore[override]
         return MemoryRecorder(self.path, self.node, self.role, self.incarnation, self.clock)
 

@@ -35,8 +35,6 @@ Act = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A node that an act asks: its name, its address, and the act's id."""
-
     node: str
     address: Address
     act_id: str
@@ -93,8 +91,7 @@ class AdminNode(Node):
         self, act: Act, asked: _Asked, about: Mapping[str, Any], ask: Callable[[], Awaitable[object]]
     ) -> str:
         """Send the request and record the act's row. Returns the row's type: ok, fail, or info if nobody knows."""
-        clock = self._context.clock
-        begin_s, code, kind, why = clock.monotonic_s(), 0, "ok", None
+        began_s, code, kind, why = self._context.clock.monotonic_s(), 0, "ok", None
         try:
             await ask()
         except ResponseError as exc:
@@ -102,14 +99,14 @@ class AdminNode(Node):
         except RocketMQError as exc:
             code, kind, why = -1, "fail" if exc.definite else "info", str(exc)
         said = {key: value for key, value in act.items() if key not in ("do", "topic", "broker") and value is not None}
-        self._context.record(
+        self._context.record_ended(
+            began_s,
             "admin",
             f=act["do"],
             type=kind,
             fault_id=asked.act_id,
             target=asked.node,
             code=None if code == -1 else code,
-            duration_ms=(clock.monotonic_s() - begin_s) * 1000,
             value={**said, "why": why} if why else said,
             **about,
         )

@@ -40,8 +40,6 @@ class ProberWorkload:
 
 
 class ProberNode(Node):
-    """The node of the prober, which works only when the harness calls it."""
-
     def __init__(self, context: NodeContext, workload: ProberWorkload) -> None:
         self._context, self._workload = context, workload
         self._starts = 0
@@ -56,7 +54,6 @@ class ProberNode(Node):
         return AdminClient(context, config.namesrv_addr, profile=config.profile)
 
     async def create_topic(self, brokers: Mapping[str, Address]) -> None:
-        """Create the workload's topic at each of these brokers (name to address)."""
         topic, queues = self._workload.topic, self._workload.queues
         async with self._admin() as admin:
             for address in brokers.values():
@@ -106,7 +103,6 @@ class ProberNode(Node):
         return answered
 
     async def probe(self, starts: int) -> None:
-        """Start this many short-lived clients one after another."""
         for _ in range(starts):
             await self._start_one()
 

@@ -93,7 +93,6 @@ class ProducerNode(Node):
         await self.client.send_selected(message, lambda queues: queues[shard % len(queues)])
 
     async def finish(self) -> None:
-        """Stop sending, and wait for the last send."""
         self._finishing = True
         if self._sending is not None:
             await self._sending

@@ -6,7 +6,7 @@ mode.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from bokeh.models import (
@@ -51,15 +51,14 @@ class Canvas:
     start_ms: float
     end_ms: float
     bands: Sequence[Band] = ()
-    x_range: Any = None
-    crosshair: Any = None
+    x_range: Any = field(init=False)
+    crosshair: Any = field(init=False)
 
     def __post_init__(self) -> None:
-        if self.x_range is None:
-            pad_ms = (self.end_ms - self.start_ms) * 0.01
-            start_s, end_s = (self.start_ms - pad_ms) / 1000, (self.end_ms + pad_ms) / 1000
-            self.x_range = Range1d(start_s, end_s, bounds=(start_s, end_s), min_interval=0.002, name="time")
-            self.crosshair = Span(dimension="height", line_width=1, line_dash="dotted", tags=["line:crosshair"])
+        pad_ms = (self.end_ms - self.start_ms) * 0.01
+        start_s, end_s = (self.start_ms - pad_ms) / 1000, (self.end_ms + pad_ms) / 1000
+        self.x_range = Range1d(start_s, end_s, bounds=(start_s, end_s), min_interval=0.002, name="time")
+        self.crosshair = Span(dimension="height", line_width=1, line_dash="dotted", tags=["line:crosshair"])
 
     def plot(self, section: str, height: int, *, y_range: Any = None, y_axis_type: str = "linear") -> Any:
         """Return an empty plot. Dragging zooms, and so does the mouse wheel with Ctrl; the wheel alone scrolls the

@@ -92,7 +92,6 @@ def _tolerated(f: Finding) -> str:
 
 
 def accused(check: str, e: Example) -> str:
-    """Return the node that the violation accuses."""
     return CHECKS[check].accused(e) if check in CHECKS else e.who
 
 

@@ -8,7 +8,6 @@ The file has Bokeh's runtime, the style and the script inside. A million events 
 pulls are summed up per slice of time. No violation is left out. The page judges nothing.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -22,6 +21,7 @@ from bokeh.document import Document
 from bokeh.embed import components
 from bokeh.resources import Resources
 from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
+from jinja2.utils import htmlsafe_json_dumps
 
 from ...checks import CHECKS
 from ...oracle.intervals import grouped
@@ -120,7 +120,7 @@ def html_of(told: RunToDraw, verdicts: Sequence[Verdict]) -> str:
         style=_text("page.css"),
         script=_text("page.js"),
         bokeh=Resources(mode="inline", components=["bokeh"], minified=True).render_js() if recorded else "",
-        data=_json(data),
+        data=htmlsafe_json_dumps(data, ensure_ascii=False, separators=(",", ":"), default=str),
         draw=drawn.script,
     )
 
@@ -255,12 +255,6 @@ def _jumps(told: RunToDraw) -> Iterator[tuple[str, str, str]]:
         from_s = max(told.start_ms, band.start_ms - pad_ms) / 1000
         to_s = min(told.end_ms, band.end_ms + pad_ms) / 1000
         yield f"{from_s:.3f}", f"{to_s:.3f}", band.brief
-
-
-def _json(value: object) -> str:
-    """Return JSON that cannot end the script element around it."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
-    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 def _text(name: str) -> str:

@@ -79,7 +79,6 @@ _OF_SIDE = {"original": ("held", "partly"), "replay": ("replayed", "replayed_par
 
 
 def replay_plot(canvas: Canvas, document: Mapping[str, Any]) -> Any:
-    """Return a plot of both runs over one time axis: the original's bars above the replay's bars."""
     kept, _ = lanes_of(document)
     drawn = {lane: Lane(key="/".join(lane), label=lane[1], group=lane[0]) for lane in kept}
     servers = sorted({what for one in document["lanes"] if one["of"] == "NameServer" for *_, what in _bars(one)})

@@ -22,12 +22,13 @@ from ...oracle.time_outs import HEARTBEAT
 from ...oracle.world import World
 from ...scenarios.model import Scenario
 from ...topology import node_of_client_id
-from ...verdict import Example, Validity, Verdict, length, worst
+from ...verdict import Example, Verdict, length, worst
 from .. import columns
 from ..ci import read_incident
 from ..columns import Recorded
 from ..cost import Cost
 from ..flow import MessageFlow, read_flow
+from ..groups import WORST_FIRST
 from ..imported import formless
 from ..text import all_of
 from .canvas import Band
@@ -40,7 +41,6 @@ GUILTY_MAX = 6
 """Most nodes that the first screen names as guilty."""
 ROWS_MAX = 120
 """Most lanes of a plot; those with violations come first."""
-_ORDER = (Validity.INVALID, Validity.UNKNOWN, Validity.VALID)
 
 
 # -- what nodes wrote into their logs: with WARNING or worse as events of the time line, all around one moment.
@@ -102,7 +102,8 @@ class RunToDraw:
         self.recorded: Recorded = columns.read(run_dir)
         self.world = World.of_rows(self.recorded.world_rows, last_ms=self.recorded.last_ms)
         timeline_ms = self.recorded.timeline_ms
-        self.verdicts = sorted((v.since_timeline(timeline_ms) for v in verdicts), key=lambda v: _ORDER.index(v.verdict))
+        since = [v.since_timeline(timeline_ms) for v in verdicts]
+        self.verdicts = sorted(since, key=lambda v: WORST_FIRST.index(v.verdict))
         self.overall = worst(v.verdict for v in verdicts)
         self.start_ms = min((life.start_ms for life in self.world.lives), default=0.0)
         self.end_ms = max(self.world.end_ms, self.start_ms + 1)

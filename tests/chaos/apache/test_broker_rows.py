@@ -9,14 +9,12 @@ from nemesrv.chaos.apache.server_rows import ServerAbout
 from nemesrv.chaos.fronts.observed import Answered, Asked, Closed, Observation, Opened, Pushed
 from nemesrv.chaos.fronts.observed import By as Who
 from nemesrv.chaos.fronts.rows import TimedRow
-from nemesrv.chaos.topology import NodeKind
 from nemesrv.remoting.bodies.admin import ResetOffsetBody
 from nemesrv.remoting.bodies.client import ConsumerData, HeartbeatData
 from nemesrv.remoting.bodies.register import RegisterBrokerBody, TopicConfigSerializeWrapper
 from nemesrv.remoting.bodies.route import DataVersion, QueueData, TopicConfig, TopicRouteData
 from nemesrv.remoting.message import MessageQueue
 from nemesrv.remoting.node.network import Address
-from nemesrv.remoting.node.profile import Profile
 
 LINE = "2026-11-22 20:00:00 WARN t - "
 NS = "127.0.0.1:9876"
@@ -29,8 +27,6 @@ class Seen:
         self.all: list[TimedRow] = []
         about = ServerAbout(
             name="broker-a",
-            kind=NodeKind.BROKER,
-            profile=Profile.V5_X,
             broker_name="broker-a",
             name_servers={"ns-0": NS},
             fronts={"127.0.0.1:40001": "ns-0"},

@@ -146,7 +146,7 @@ async def test_a_dial_that_ends_before_it_says_anything_ends(world: World) -> No
     client = await world.dial()
     client.writer.close()
     assert await client.end() == "fin"
-    await world.until(lambda: not world.front.connections)
+    await world.until(lambda: not world.front._connections)
 
 
 def test_the_masters_addresses_in_the_header_of_an_answer_are_put_in_place() -> None:
@@ -163,6 +163,6 @@ def test_the_masters_addresses_in_the_header_of_an_answer_are_put_in_place() -> 
 async def test_who_waits_for_the_first_bytes_is_not_left_waiting_when_the_front_closes(world: World) -> None:
     world.front.leads = nowhere
     client = await world.dial()
-    await world.until(lambda: world.front.connections)
+    await world.until(lambda: world.front._connections)
     await asyncio.wait_for(world.front.close(), 10)
     assert await client.end() in ("fin", "rst")

@@ -149,7 +149,7 @@ def test_a_call_waits_out_a_closing_server_in_4_9_only(implementation: str, wait
         client = run.actors["producer-0"].node
         assert isinstance(client, JavaClient)
         for how in (Behaviour(swallows=True), Behaviour(connected=Connected.CLOSED), PASSES):
-            await client.front("broker-a").behave(how)
+            await client._dialler._fronts["broker-a"].behave(how)
             await asyncio.sleep(0.5)
         await run.until("its end", lambda: any(row["duration_ms"] >= 400 for row in ended(run.rows("send_attempt"))))
 

@@ -36,6 +36,21 @@ def _program(
     return JavaProgram("ns-0", command, tmp_path / "ns-0.out", ended=ends.append)
 
 
+async def _says(program: JavaProgram, text: bytes) -> None:
+    """The program says this, in a line that comes after this call."""
+    heard: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    before = program._said
+
+    def said(line: bytes) -> None:
+        if before is not None:
+            before(line)
+        if text in line and not heard.done():
+            heard.set_result(None)
+
+    program._said = said
+    await program.within(heard, _LIMIT_S, f"did not say {text!r}")
+
+
 def test_it_is_ready_when_it_says_so_and_ends_when_it_is_told_to(
     command: JavaCommand, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -44,7 +59,7 @@ def test_it_is_ready_when_it_says_so_and_ends_when_it_is_told_to(
     async def run() -> int:
         program = _program(command, "echo The boot success.; exec sleep 600", monkeypatch, tmp_path, ends)
         program.start()
-        await program.wait_for("boot success", _LIMIT_S)
+        await _says(program, b"boot success")
         assert program.children == (program.pid,)
         code = await program.terminate(_LIMIT_S)
         assert program.children == ()
@@ -64,7 +79,7 @@ def test_its_temporary_files_are_its_own_and_gone_when_it_is(
     async def run() -> None:
         program = _program(command, f"touch {folder}/key && echo made; exec sleep 600", monkeypatch, tmp_path, [])
         program.start()
-        await program.wait_for("made", _LIMIT_S)
+        await _says(program, b"made")
         assert (folder / "key").exists()
         await program.kill()
 
@@ -83,7 +98,7 @@ def test_an_end_by_itself_is_told_with_the_line_that_names_the_reason(
         program = _program(command, script, monkeypatch, tmp_path, ends)
         program.start()
         with pytest.raises(JavaDied) as died:
-            await program.wait_for("boot success", _LIMIT_S)
+            await _says(program, b"boot success")
         return str(died.value)
 
     said = "ns-0's Java process ended with exit status 3; its last line: java.net.BindException: Address in use"
@@ -99,7 +114,7 @@ def test_lines_go_in_and_out(command: JavaCommand, monkeypatch: pytest.MonkeyPat
         program.start()
         for word in (b"one", b"two\n"):
             program.write(word)
-        await program.wait_for("got two", _LIMIT_S)
+        await _says(program, b"got two")
         await program.kill()
         return said
 
@@ -134,7 +149,7 @@ def test_one_whose_dials_are_seen_is_told_of_with_who_sees_them_and_ends_as_it_i
         dials = DialWatch(lambda _one: None, RealClock.starting_now(), lambda _address: None)
         program = JavaProgram("producer-0", command, tmp_path / "out", dials=dials)
         program.start()
-        await program.wait_for("up", _LIMIT_S)
+        await _says(program, b"up")
         await dials.told()
         children = program.children
         assert children == (dials.process, program.pid)
@@ -161,9 +176,10 @@ async def main():
     dials = DialWatch(lambda one: None, RealClock.starting_now(), lambda address: None)
     home = Path({str(tmp_path)!r})
     command = JavaCommand(class_path="x/*", main="Main", home=home, user_home=home)
-    program = JavaProgram("producer-0", command, home / "out", dials=dials)
+    up = asyncio.Event()
+    program = JavaProgram("producer-0", command, home / "out", said=lambda line: up.set(), dials=dials)
     program.start()
-    await program.wait_for("up", 60)
+    await up.wait()
     await dials.told()
     print(*program.children, flush=True)
     await asyncio.sleep(600)

@@ -9,11 +9,9 @@ from nemesrv.chaos.apache.server_rows import ServerAbout
 from nemesrv.chaos.apache.tables import Table
 from nemesrv.chaos.fronts.observed import Answered, Asked, By, Closed, How, Observation, Opened
 from nemesrv.chaos.fronts.rows import TimedRow
-from nemesrv.chaos.topology import NodeKind
 from nemesrv.remoting.bodies.register import RegisterBrokerBody, TopicConfigSerializeWrapper
 from nemesrv.remoting.bodies.route import BrokerData, DataVersion, QueueData, TopicConfig, TopicRouteData
 from nemesrv.remoting.node.network import Address
-from nemesrv.remoting.node.profile import Profile
 
 A, B = "10.0.2.1:10911", "10.0.2.2:10911"
 LINE = "2026-11-22 20:00:00 INFO t - "
@@ -24,7 +22,7 @@ class Seen:
 
     def __init__(self) -> None:
         self.all: list[TimedRow] = []
-        about = ServerAbout(name="ns-0", kind=NodeKind.NAME_SERVER, profile=Profile.V4_9)
+        about = ServerAbout(name="ns-0")
         self.rows = NameServerRows(self.all.append, about)
 
     def of(self, event: str) -> list[tuple[float, Any]]:

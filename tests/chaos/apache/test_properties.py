@@ -25,7 +25,8 @@ def test_what_is_set_comes_over_what_every_broker_has(tmp_path: Path) -> None:
 
 
 def test_our_own_broker_reads_the_same_file(tmp_path: Path) -> None:
-    said = parse_properties(properties.text(properties.broker(30911, tmp_path, "broker-a", ["127.0.0.1:1"])))
+    settings = properties.broker(30911, tmp_path, "broker-a", ["127.0.0.1:1"])
+    said = parse_properties(properties.write(tmp_path / "broker.conf", settings).read_text())
     assert BrokerConfig().updated(said, source="broker.conf").broker_name == "broker-a"
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.apache.workload_rows import JavaClock, WorkloadRows
+from nemesrv.chaos.apache.workload_rows import WorkloadRows
 from nemesrv.chaos.fronts.rows import TimedRow
 from nemesrv.chaos.history.recorder import check_fields
 from nemesrv.remoting.message_properties import message_digest
@@ -140,14 +140,3 @@ def test_how_late_its_threads_are_is_lateness_of_the_node() -> None:
 
 def test_lines_of_calls_that_were_never_begun_and_of_no_kind_are_left() -> None:
     assert rows(TRY, {**TRY, "f": "tried"}, SENT, {"f": "ready"}, {"hello": 1}) == []
-
-
-def test_the_jvms_time_is_on_the_runs_axis_as_exactly_as_its_quickest_answer() -> None:
-    clock = JavaClock()
-    assert not clock.is_known
-    clock.answered(100.0, 5_000_000_000, 140.0)  # read somewhere between
-    clock.answered(200.0, 5_090_000_000, 202.0)
-    clock.answered(300.0, 5_200_000_000, 900.0)  # paused meanwhile
-    assert clock.bound_ms == 1.0
-    assert clock.ms(5_090_000_000) == pytest.approx(201.0)
-    assert clock.ms(6_090_000_000) == pytest.approx(1201.0)

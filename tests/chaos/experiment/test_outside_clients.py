@@ -67,7 +67,7 @@ class World:
             servers=Servers(
                 name_servers={name: at for name, at in ADVERTISED.items() if name.startswith("ns")},
                 brokers={"broker-a": ADVERTISED["broker-a"]},
-                proxies={name: server.address for name, server in self.servers.items()},
+                dials={ADVERTISED[name]: server.address for name, server in self.servers.items()},
                 host="127.0.0.2",
             ),
             clock=self.clock,

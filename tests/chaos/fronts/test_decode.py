@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from nemesrv.chaos.fronts.answers import answer_to, readdressed, with_body, without
+from nemesrv.chaos.fronts.answers import answer_to, readdressed, with_body
 from nemesrv.chaos.fronts.decode import WAITING_MAX, Conversation, Stream, protocol_of
 from nemesrv.chaos.fronts.observed import Answered, Asked, Protocol, Pushed
 from nemesrv.remoting.codes import LanguageCode
@@ -126,16 +126,3 @@ def test_another_body_leaves_the_header_byte_for_byte(binary: bool) -> None:
     changed = with_body(frame, b"longer than old")
     assert changed[4 : len(frame) - 3] == frame[4:-3]
     assert decode_frame(changed).body == b"longer than old"
-
-
-def test_maps_by_number_keep_their_dialect_without_a_broker() -> None:
-    body = (
-        b'{"brokerDatas":[{"brokerAddrs":{0:"h:1",1:"h:2"},"brokerName":"a"},{"brokerAddrs":{0:"h:3"},"brokerName":"b"}],'
-        b'"filterServerTable":{},"queueDatas":[{"brokerName":"a","perm":6},{"brokerName":"b","perm":6}],'
-        b'"topicQueueMappingByBroker":{"a":{"currIdMap":{0:1,12:2}}}}'
-    )
-    assert without(body, {"b"}) == (
-        b'{"brokerDatas":[{"brokerAddrs":{0:"h:1",1:"h:2"},"brokerName":"a"}],"filterServerTable":{},'
-        b'"queueDatas":[{"brokerName":"a","perm":6}],"topicQueueMappingByBroker":{"a":{"currIdMap":{0:1,12:2}}}}'
-    )
-    assert without(body, {"a", "b"}) is None

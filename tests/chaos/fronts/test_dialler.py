@@ -1,16 +1,14 @@
-"""The fronts of a Java process: whom they dial for it, what it is told, and what the history hears."""
+"""The fronts of one program: whom they dial for it, what it is told, and what the history hears."""
 
 import asyncio
 import json
-import random
 from collections.abc import Callable, Coroutine
 from functools import partial
 
-from nemesrv.chaos.apache.dialler import Dialler
+from nemesrv.chaos.fronts.dialler import Dialler
 from nemesrv.chaos.fronts.observed import Answered, Asked, Closed, Observation
 from nemesrv.remoting.node.clock import RealClock
 from nemesrv.remoting.node.network import Address, TcpNetwork
-from nemesrv.remoting.node.node import NodeContext
 from tests.chaos.fronts.world import LIMIT_S, Peer, request, response
 from tests.played import played
 
@@ -28,11 +26,9 @@ class Stand:
         self.asked = asyncio.Event()
         self.accepted: asyncio.Queue[Peer] = asyncio.Queue()
         self.network = TcpNetwork({})
-        context = NodeContext(
-            name="consumer-0", clock=RealClock.starting_now(), network=self.network, rng=random.Random(1)
-        )
         self.dialler = Dialler(
-            context,
+            RealClock.starting_now(),
+            self.network.dialled_at,
             name_servers={"ns-0": NS, **({"127.0.0.1:9": NOBODY} if nobody else {})},
             brokers={"broker-a": BROKER},
             see=self._see,

@@ -1,72 +1,74 @@
-"""The fronts (proxies) of one Java process, one for each server that the process may connect to, in its node's event
-loop.
+"""The fronts (proxies) of one program, one for each server to which the program may connect, in one event loop.
 
-    JVM ──► front of ns-0     ──► the address that the node's link gives for ns-0     at each connection
-        ──► front of broker-a ──► …                                                   refuses or drops SYNs during
-                                                                                       such a fault
-The JVM gets only the fronts' addresses: `namesrv_addr` at its start, and the brokers' fronts in NameServers' answers.
-Observations contain the advertised addresses instead.
+    program ──► front of ns-0     ──► the address that the node's link gives for ns-0     at each connection
+            ──► front of broker-a ──► …                                                   refuses or drops SYNs during
+                                                                                           such a fault
+The program gets only the fronts' addresses: `namesrv_addr` at its start, and the brokers' fronts in NameServers'
+answers. Observations contain the advertised addresses instead.
 """
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping
 
-from ...remoting.node.network import Address, TcpNetwork
-from ...remoting.node.node import NodeContext
-from ..fronts.answers import readdressed
-from ..fronts.behaviour import PASSES, REFUSES, Dials, behaviour_of
-from ..fronts.front import Front, Upstream
-from ..fronts.observed import Answered, Behaved, Observation
+from ...remoting.node.clock import Clock
+from ...remoting.node.network import Address
+from .answers import readdressed
+from .behaviour import PASSES, REFUSES, Behaviour, Connected, Dials
+from .front import Front, Upstream
+from .observed import Answered, Behaved, Observation
 
 
 class Dialler:
-    """The fronts of one Java process, by server name. Open the fronts before the JVM starts, and close them after it.
+    """The fronts of one program, by server name. Open the fronts before the program starts, and close them after it.
 
-    vip      brokers to whose VIP port the JVM also connects: these fronts accept at the port and two below it
-    nobody   entries of its list without a server of the run: they refuse
+    dialled_at   where to connect now for a server's advertised address; None: nowhere
+    vip          brokers to whose VIP port the program also connects: these fronts accept at the port and two below it
+    nobody       entries of its list without a server of the run: they refuse
+    process      as of a Front
     """
 
     def __init__(
         self,
-        context: NodeContext,
+        clock: Clock,
+        dialled_at: Callable[[Address], Address | None],
         *,
         name_servers: Mapping[str, Address],
         brokers: Mapping[str, Address],
         see: Callable[[Observation], None],
         vip: Collection[str] = (),
         nobody: Collection[str] = (),
+        process: Callable[[Address, Address], int | None] | None = None,
     ) -> None:
-        self._context, self._see_all = context, see
-        self._name_servers, self._brokers, self._vip = dict(name_servers), dict(brokers), frozenset(vip)
+        self._dialled_at, self._see_all = dialled_at, see
+        self._name_servers, self._brokers = dict(name_servers), dict(brokers)
         self._free = asyncio.Event()
         self._free.set()
         self._nobody = frozenset(nobody)
         self.told: dict[str, str] = {}
-        """For each broker's advertised address, the address to which the JVM connects instead."""
+        """For each broker's advertised address, the address to which the program connects instead."""
         self.everybodys: dict[str, str] = {}
-        """The same in reverse: for each address to which the JVM connects, the advertised address."""
+        """The same in reverse: for each address to which the program connects, the advertised address."""
         self._fronts = {
-            name: Front(name, self._upstream(at), self._see, context.clock, vip=name in self._vip)
+            name: Front(name, self._upstream(at), self._see, clock, process=process, vip=name in vip)
             for name, at in (*brokers.items(), *name_servers.items())
         }
 
     def _upstream(self, told: Address) -> Upstream:
         async def dialled() -> Address | None:
             await self._free.wait()
-            network = self._context.network
-            return network.dialled_at(told) if isinstance(network, TcpNetwork) else told
+            return self._dialled_at(told)
 
         return dialled
 
-    async def open(self) -> None:
-        """Make every front accept connections. Raises OSError if no ports are free."""
+    async def open(self, host: str = "127.0.0.1") -> None:
+        """Make every front accept connections at a port of this host. Raises OSError if no ports are free."""
         for front in self._fronts.values():
-            await front.open()
+            await front.open(Address(host, 0))
         for name in self._nobody:
             await self._fronts[name].behave(REFUSES)
         self.told = {str(at): str(self.address(name)) for name, at in self._brokers.items()}
         self.everybodys = {own: told for told, own in self.told.items()}
-        for name in (*self._name_servers, *self._vip):
+        for name in self._name_servers:
             self._fronts[name].addresses = self.told
 
     async def close(self) -> None:
@@ -74,7 +76,7 @@ class Dialler:
             await front.close()
 
     def hold(self) -> None:
-        """Let the JVM connect, but keep its bytes back until `release`, because the JVM starts before its node."""
+        """Let the program connect, but keep its bytes back until `release`."""
         self._free.clear()
 
     def release(self) -> None:
@@ -82,22 +84,19 @@ class Dialler:
         self._free.set()
 
     def tells(self, addresses: Mapping[str, str]) -> None:
-        """Replace these addresses (host:port) in answers that the JVM gets."""
+        """Replace these addresses (host:port) in all answers that the program gets."""
         for front in self._fronts.values():
             front.addresses = dict(addresses)
 
     @property
     def told_of_name_servers(self) -> Mapping[str, str]:
-        """Return each NameServer's advertised address, and the address of its front, for answers to the JVM."""
+        """Return each NameServer's advertised address, and the address of its front, for answers to the program."""
         return {str(at): str(self.address(name)) for name, at in self._name_servers.items()}
 
     def says(self, own: Mapping[str, str]) -> None:
-        """Replace the JVM's own address (host:port) in its requests."""
+        """Replace the program's own address (host:port) in its requests."""
         for front in self._fronts.values():
             front.said = dict(own)
-
-    def front(self, name: str) -> Front:
-        return self._fronts[name]
 
     def address(self, name: str) -> Address:
         return self._fronts[name].address
@@ -109,7 +108,7 @@ class Dialler:
 
     @property
     def own_addresses(self) -> frozenset[Address]:
-        """Every address at which a front of this Java process accepts connections."""
+        """Every address at which a front of this program accepts connections."""
         return frozenset(door for front in self._fronts.values() for door in front.doors)
 
     def front_of(self, address: Address) -> str | None:
@@ -124,9 +123,10 @@ class Dialler:
         """From now on, make the fronts for these servers refuse connections or drop SYNs; all other fronts accept.
         Toxiproxy can neither refuse connections nor drop SYNs (fronts/behaviour.py)."""
         for name, front in self._fronts.items():
-            behaviour = behaviour_of(Dials(meets.get(name, Dials.ACCEPTED)))
-            if name not in self._nobody and behaviour.dials is not front.behaviour.dials:
-                await front.behave(behaviour)
+            dials = Dials(meets.get(name, Dials.ACCEPTED))
+            if name not in self._nobody and dials is not front.behaviour.dials:
+                connected = Connected.CLOSED if dials is Dials.REFUSED else Connected.KEPT
+                await front.behave(Behaviour(dials=dials, connected=connected))
 
     def _see(self, one: Observation) -> None:
         if isinstance(one, Answered) and one.body:
