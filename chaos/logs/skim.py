@@ -102,8 +102,8 @@ def taken(path: Path, hosts: Collection[str]) -> Iterator[tuple[int, str]]:
 class Skim:
     """Skips lines of events that do not become rows; skipped lines are only counted."""
 
-    events: frozenset[str]
-    """Including those put aside, which may have other layouts."""
+    events: frozenset[str] | None
+    """Including those put aside, which may have other layouts; None: all, and no line is skipped."""
     aside: Aside | None = None
     """Where connections of hosts go; None: they are read like any line."""
     heard: Callable[[bytes, Silent | None], None] | None = None
@@ -111,7 +111,8 @@ class Skim:
 
     def over(self, block: bytes, first_number: int, *, must_read: bool = False) -> list[Stretch] | None:
         """Divide the block into stretches of lines to read and lines to skip; None if the whole block must be read."""
-        stretches, silent = (None, None) if must_read else self._over(block, first_number)
+        is_whole = must_read or self.events is None
+        stretches, silent = (None, None) if is_whole else self._over(block, first_number)
         if self.heard is not None:
             self.heard(block, silent)
         return stretches
@@ -141,7 +142,7 @@ class Skim:
         return list(_stretches(text, begins, passed, writer)), silent
 
     def _noise(self) -> frozenset[str]:
-        named = frozenset(event for event, _ in NOISE) - self.events
+        named = frozenset(event for event, _ in NOISE) - (self.events or set())
         return named if self.aside is None else named | frozenset(_HOSTS_OWN)
 
 

@@ -16,15 +16,15 @@ from pathlib import Path
 
 from ...chaos.errors import HarnessError
 from ...chaos.logs.files import LogError
-from ...chaos.logs.reading import OF_A_RUN, are_large
+from ...chaos.logs.reading import OF_A_RUN
 from ...chaos.logs.stream import FileRead
 from ...chaos.reports.imported import capital, ended_before, suffered_lines
 from ...remoting.node.network import Address
 from ...remoting.node.this_machine import on_this_machine
 from ..inferring.episodes import episodes_of
-from ..inferring.said import Hearing, all_heard, text_at, texts_in
+from ..inferring.said import Hearing, all_heard, text_at
 from ..inferring.suffering import EVENTS, Suffered, suffered
-from ..logs_to_rows.gather import gather, not_quoted, plain_logs
+from ..logs_to_rows.gather import gather, not_quoted
 from ..logs_to_rows.line import zone_text
 from ..logs_to_rows.reconstruct import reconstruct
 from ..logs_to_rows.sources import CLIENT, kind_by_name
@@ -209,11 +209,8 @@ def diagnosed(
 ) -> Diagnosis:
     """Return why route look-ups failed, according to these logs. `zones` and `offsets` have the user's time zones and
     clock offsets, by log. Raises LogError if no log is RocketMQ's."""
-    if are_large(places):
-        lines, files, notes, _, listeners = gather(None, places, LOOK_UPS | EVENTS, Hearing)
-        texts = all_heard(listeners)
-    else:
-        texts, (lines, files, notes) = texts_in(places), plain_logs(places)
+    lines, files, notes, _, listeners = gather(None, places, LOOK_UPS | EVENTS, Hearing)
+    texts = all_heard(listeners)
     is_ours = bool(lines or texts.said or texts.in_words or texts.are_rocketmqs) or any(one.understood for one in files)
     if not is_ours:
         said = "; ".join(notes[:3]) or "no line with a time was understood"

@@ -1,7 +1,7 @@
 """Reconstructs an incident from log lines: which process wrote which log, clocks, topology, timers, history rows,
 events in order. No Spark.
 
-plain_logs(folder) or gather(spark, places) ─► reconstruct ─► Reconstructed ─► episodes_of (faults) ─► incident.json
+gather(spark, places) ─► reconstruct ─► Reconstructed ─► episodes_of (faults) ─► incident.json
 """
 
 import math
