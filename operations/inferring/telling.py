@@ -128,11 +128,12 @@ class Inferred:
 
 
 def act(
-    fault: str, sentence: str, timeline: list[dict[str, Any]], rows: Sequence[Row], *, from_ms: float,
-    to_ms: float | None = None, certainty: str = "certain", bounds: float = 1_000.0,
-    nodes: dict[str, Any] | None = None, against: Sequence[str] = (), score: float | None = None,
+    fault: str, sentence: str, timeline: list[dict[str, Any]], rows: Sequence[Row], *,
+    from_ms: float | None = None, to_ms: float | None = None, certainty: str = "certain", bounds: float = 1_000.0,
+    nodes: dict[str, Any] | None = None, score: float | None = None,
 ) -> Episode:  # fmt: skip
-    """Return an episode without alternatives, because rows state directly what happened."""
+    """Return an episode without alternatives, because rows state directly what happened: from the first row on, unless
+    `from_ms` says another time."""
     said = [{"says": _says(row), "at_ms": row["time_ms"], **where_of(row)} for row in rows[:12]]
     one = Hypothesis(
         rank=1,
@@ -143,11 +144,10 @@ def act(
         timeline=timeline,
         bounds_ms=[bounds, None if to_ms is None else bounds],
         speaks_for=said,
-        speaks_against=[{"says": says} for says in against],
         nodes=nodes or {},
         observers=frozenset(str(row["node"]) for row in rows),
     )
-    return Episode(from_ms=from_ms, to_ms=to_ms, hypotheses=[one])
+    return Episode(from_ms=float(rows[0]["time_ms"]) if from_ms is None else from_ms, to_ms=to_ms, hypotheses=[one])
 
 
 def _says(row: Row) -> str:
