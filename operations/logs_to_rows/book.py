@@ -194,17 +194,13 @@ def _list(book: Book, text: str | None) -> None:
 
 def broker_identity(source: Source, book: Book) -> tuple[str, int, str | None] | None:
     """Return name, id and address of the broker that wrote the log; None if the log does not have them."""
-    own, booted = dict[str, str](), None
-    for line in source.lines:
-        if line.event == "setting":
-            own[line.fields["key"]] = line.fields["value"]
-        elif line.event == "broker_boot":
-            booted = line.fields["broker"], own.get("brokerId", ""), line.fields["address"]
+    own = source.settings
+    id_ = _id_said(own.get("brokerId", ""))
+    booted = next((line.fields for line in reversed(source.lines) if line.event == "broker_boot"), None)
     if booted is not None:
-        name, said, address = booted
-        return name, book.called[address][1] if address in book.called else _id_said(said), address
+        address = booted["address"]
+        return booted["broker"], book.called[address][1] if address in book.called else id_, address
     if own.get("brokerName"):
-        id_ = _id_said(own.get("brokerId", ""))
         addresses = book.addresses().get(broker_node(own["brokerName"], id_), [])
         return own["brokerName"], id_, next(iter(addresses), None)
     return _by_path(source, book)

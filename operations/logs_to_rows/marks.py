@@ -22,9 +22,9 @@ from .clocks import ANY, AT, HEARD, TOLD, Mark
 from .signs import is_near
 from .sources import BROKER, CLIENT, NAME_SERVER, Source
 
-CHANNELS = {"channel_active": "conn", "channel_inactive": "disc", "connected": "conn", "closed": "disc"}
+_CHANNELS = {"channel_active": "conn", "channel_inactive": "disc", "connected": "conn", "closed": "disc"}
 """Event to the word of its mark's key, at either end."""
-_ENDS_OF = ("conn ", "disc ")
+ENDS_OF = ("conn ", "disc ")
 _HELD, _AT_ONCE_MS = 4, 1_500.0
 """Number of connections of one client, or of their ends, in one moment that had been kept back."""
 _RECURS_MS = 45_000.0
@@ -46,7 +46,7 @@ def _without_held(marks: Sequence[Mark]) -> list[Mark]:
     """Remove connections that a server logged in one burst: the server had hung, so the connections are older."""
     times: dict[str, list[float]] = defaultdict(list)
     for mark in sorted(marks, key=lambda one: one.at_ms):
-        if mark.key.startswith(_ENDS_OF):
+        if mark.key.startswith(ENDS_OF):
             times[mark.key].append(mark.at_ms)
 
     def are_near(mark: Mark) -> int:
@@ -63,10 +63,10 @@ def known_hosts(marks: Sequence[list[Mark]], sources: Sequence[Source]) -> list[
         for source, found in zip(sources, marks, strict=True)
         if source.kind != NAME_SERVER
         for mark in found
-        if mark.key.startswith(_ENDS_OF) and (AT in mark.key or source.kind == CLIENT)
+        if mark.key.startswith(ENDS_OF) and (AT in mark.key or source.kind == CLIENT)
     }
     return [
-        [mark for mark in found if not mark.key.startswith(_ENDS_OF) or _host_in(mark.key) in hosts] for found in marks
+        [mark for mark in found if not mark.key.startswith(ENDS_OF) or _host_in(mark.key) in hosts] for found in marks
     ]
 
 
@@ -114,7 +114,7 @@ def _of_name_server(source: Source) -> Iterator[Mark]:
                 last.pop(fields["address"], None)
             case "channel_active" | "channel_inactive":
                 yield from _here(
-                    f"{CHANNELS[line.event]} {host_of(fields['address'])}", at_ms, _weight(fields["address"])
+                    f"{_CHANNELS[line.event]} {host_of(fields['address'])}", at_ms, _weight(fields["address"])
                 )
             case "topic_registered":
                 topics.append(Mark(f"topic {fields['topic']}", at_ms, 2.0))
@@ -183,7 +183,7 @@ def _of_dialler(source: Source, book: Book) -> Iterator[Mark]:
                 if known is not None:
                     yield Mark(f"client {known[1]}>{own}", at_ms, 1.0)
             case "channel_active" | "channel_inactive" if own:
-                key = f"{CHANNELS[line.event]} {host_of(fields['address'])}>{own}"
+                key = f"{_CHANNELS[line.event]} {host_of(fields['address'])}>{own}"
                 yield Mark(key, at_ms, _weight(fields["address"]))
             case "connected" | "connecting":
                 address = fields["address"]

@@ -83,6 +83,11 @@ class Source:
         return self.key.lower()
 
     @property
+    def settings(self) -> dict[str, str]:
+        """The settings that the program logged when it started last."""
+        return {line.fields["key"]: line.fields["value"] for line in self.lines if line.event == "setting"}
+
+    @property
     def is_v5(self) -> bool:
         return any(_is_v5(line) for line in self.lines)
 
