@@ -13,6 +13,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ...chaos.oracle.intervals import grouped
 from ...chaos.shapes import is_shape
 from ..logs_to_rows.signs import Edge, Kind, Seen, Sign, bundles
 
@@ -218,9 +219,6 @@ def together(seen: Seen) -> list[Candidate]:
 
 def hosts_of(seen: Seen) -> dict[str, list[str]]:
     """Return the nodes on each machine that runs at least two nodes. The key is the machine's address."""
-    found: dict[str, list[str]] = {}
-    for address, node in seen.addresses.items():
-        host = address.rpartition(":")[0]
-        if host not in ("127.0.0.1", "localhost", "") and node not in found.setdefault(host, []):
-            found[host].append(node)
+    at = dict.fromkeys((address.rpartition(":")[0], node) for address, node in seen.addresses.items())
+    found = grouped(pair for pair in at if pair[0] not in ("127.0.0.1", "localhost", ""))
     return {host: nodes for host, nodes in found.items() if len(nodes) > 1}

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from ...chaos.oracle.intervals import grouped
 from ...chaos.topology import broker_node
 from .line import Line
 from .sources import BROKER, NAME_SERVER, Source
@@ -279,10 +280,7 @@ def ids_of(
 ) -> tuple[dict[str, tuple[str, int]], dict[str, list[Became]]]:
     """Return by address the broker's name and id, and its ids over time, for brokers with slaves or with a changed
     role. `routes` has the broker ids in clients' routes."""
-    members: dict[str, list[_Member]] = defaultdict(list)
-    for source in sources:
-        if source.kind == BROKER and (found := _member(source)) is not None:
-            members[found[0]].append(found[1])
+    members = grouped(filter(None, (_member(source) for source in sources if source.kind == BROKER)))
     servers = (source for source in sources if source.kind == NAME_SERVER)
     heard = {line.fields["address"] for one in servers for line in one.lines if line.event == "master_address"}
     called: dict[str, tuple[str, int]] = {}

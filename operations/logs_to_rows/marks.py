@@ -13,10 +13,10 @@ new topic           topic created                             topic NAME
 
 import re
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ...chaos.oracle.intervals import grouped
 from .book import CLIENT_ID, Book, broker_identity, route_of
 from .clocks import ANY, AT, HEARD, TOLD, Mark
 from .signs import is_near
@@ -44,10 +44,8 @@ def marks_of(source: Source, book: Book) -> list[Mark]:
 
 def _without_held(marks: Sequence[Mark]) -> list[Mark]:
     """Remove connections that a server logged in one burst: the server had hung, so the connections are older."""
-    times: dict[str, list[float]] = defaultdict(list)
-    for mark in sorted(marks, key=lambda one: one.at_ms):
-        if mark.key.startswith(ENDS_OF):
-            times[mark.key].append(mark.at_ms)
+    ends = sorted((mark.at_ms, mark.key) for mark in marks if mark.key.startswith(ENDS_OF))
+    times = grouped((key, at_ms) for at_ms, key in ends)
 
     def are_near(mark: Mark) -> int:
         of = times[mark.key]
