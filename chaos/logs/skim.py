@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -164,33 +165,22 @@ def _stretches(
     length = _SECOND_LENGTH + (_DIGITS if writer == JAVA_CLIENT_49 else 0)
     at = np.flatnonzero(passed)
     stamps = text[begins[at][:, None] + np.arange(length)]
-    # where a stretch begins, or a stamp that is not the one before
-    turns = np.ones(len(at), dtype=bool)
-    turns[1:] = (np.diff(at) != 1) | (stamps[1:] != stamps[:-1]).any(axis=1)
+    # where lines behind lines that are read begin, or a stamp that is not the one before
+    is_first, turns = np.diff(at, prepend=-2) != 1, np.ones(len(at), dtype=bool)
+    turns[1:] = is_first[1:] | (stamps[1:] != stamps[:-1]).any(axis=1)
     turn = np.flatnonzero(turns)
-    counts = np.diff(np.append(turn, len(at)))
+    counts = np.diff(np.append(turn, len(at))).tolist()
+    seen = [(_stamp_ms(stamp.tobytes().decode()), count) for stamp, count in zip(stamps[turn], counts, strict=True)]
+    of = np.flatnonzero(is_first[turn])
     read_to = 0
-    open_from, seen = -1, list[tuple[int | None, int]]()
-    for first, count, stamp in zip(at[turn].tolist(), counts.tolist(), stamps[turn], strict=True):
-        if open_from >= 0 and first != read_to:
-            yield from _passed(begins, open_from, read_to, writer, seen)
-            open_from, seen = -1, []
-        if open_from < 0:
-            if first > read_to:
-                yield int(begins[read_to]), int(begins[first]), None
-            open_from = first
-        seen.append((_stamp_ms(stamp.tobytes().decode()), count))
-        read_to = first + count
-    if open_from >= 0:
-        yield from _passed(begins, open_from, read_to, writer, seen)
+    for first, behind in pairwise([*of.tolist(), len(turn)]):
+        begin, lines = int(at[turn[first]]), sum(count for _, count in seen[first:behind])
+        if begin > read_to:
+            yield int(begins[read_to]), int(begins[begin]), None
+        read_to = begin + lines
+        yield int(begins[begin]), int(begins[read_to]), Stamps(lines, writer, seen[first:behind])
     if read_to < len(passed):
         yield int(begins[read_to]), int(begins[-1]), None
-
-
-def _passed(
-    begins: npt.NDArray[np.int32], first: int, behind: int, writer: str, seen: list[tuple[int | None, int]]
-) -> Iterator[Stretch]:
-    yield int(begins[first]), int(begins[behind]), Stamps(behind - first, writer, seen)
 
 
 def _stamp_ms(stamp: str) -> int | None:
