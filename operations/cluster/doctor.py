@@ -11,6 +11,7 @@ import asyncio
 import dataclasses
 import json
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import aclosing
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -49,7 +50,7 @@ def ask_servers(
     """Return the NameServers' and brokers' answers about a topic. Raises HarnessError if no NameServer answers."""
 
     async def ask() -> ServerAnswers:
-        async with Questions(on_this_machine("doctor"), name_servers) as reader:
+        async with aclosing(Questions(on_this_machine("doctor"), name_servers)) as reader:
             return await reader.ask(topic, brokers=brokers, group=group)
 
     answers = asyncio.run(ask())

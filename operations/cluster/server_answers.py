@@ -187,7 +187,7 @@ class ServerCalls:
 
 
 class Questions:
-    """Asks NameServers and brokers about a topic, over connections of its own. Use with `async with`."""
+    """Asks NameServers and brokers about a topic, over connections of its own; call `aclose` at the end."""
 
     def __init__(self, context: NodeContext, name_servers: Sequence[Address], *, timeout_s: float = TIMEOUT_S) -> None:
         self._calls = ServerCalls(context, timeout_s, Profile.V4_9.version)
@@ -195,10 +195,7 @@ class Questions:
         """As a client of before 4.9.4, which is answered in fastjson's dialect."""
         self._name_servers = tuple(name_servers)
 
-    async def __aenter__(self) -> Questions:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
+    async def aclose(self) -> None:
         await self._old.close()
         await self._calls.close()
 

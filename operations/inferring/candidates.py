@@ -150,10 +150,6 @@ def of_links(name: str, links: Iterable[str], edges: Iterable[Edge]) -> Candidat
     return Candidate(name, links=tuple(links), edges=tuple((edge, mode) for edge in sorted(set(edges))))
 
 
-def isolated(name: str, node: str, seen: Seen) -> Candidate:
-    return of_links(name, [f"isolate {node}"], seen.edges_of(node))
-
-
 def all_of(name: str, edge: Edge, seen: Seen) -> list[Candidate]:
     """Return the fault `name` on all links from a node of `edge` to the whole group of the other node (brokers, clients
     or NameServers)."""
@@ -183,7 +179,8 @@ def candidates_for(sign: Sign, seen: Seen) -> list[Candidate]:
     for node in edge:
         found += [of_nodes(name, [node], seen) for name in OF_NODES]
         if sum(node in one for one in seen.by_edge if one.peer) > 1:
-            found += [isolated(name, node, seen) for name in ("black_hole", "packet_loss", "cut")]
+            edges = seen.edges_of(node)
+            found += [of_links(name, [f"isolate {node}"], edges) for name in ("black_hole", "packet_loss", "cut")]
     for name in ("black_hole", "packet_loss", "cut", "black_hole downstream"):
         found += all_of(name, edge, seen)
     return found
