@@ -15,7 +15,6 @@ from contextlib import aclosing
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from ...chaos.errors import HarnessError
 from ...chaos.logs.files import LogError
 from ...chaos.logs.reading import OF_A_RUN
 from ...chaos.logs.stream import FileRead
@@ -24,7 +23,7 @@ from ...remoting.node.network import Address
 from ...remoting.node.this_machine import on_this_machine
 from ..inferring.episodes import episodes_of
 from ..inferring.said import Hearing, all_heard, text_at
-from ..inferring.suffering import EVENTS, Suffered, suffered
+from ..inferring.suffering import Suffered, suffered
 from ..logs_to_rows.gather import gather, not_quoted
 from ..logs_to_rows.line import zone_text
 from ..logs_to_rows.reconstruct import reconstruct
@@ -35,7 +34,7 @@ from .causes import NoRouteCause, numbered_lines
 from .log_causes import causes_in
 from .logged import LOOK_UPS, Failure, Logged, logged
 from .probable import UNKNOWN, Answer, is_well, probable
-from .server_answers import NameServerAnswer, Questions, ServerAnswers
+from .server_answers import NameServerAnswer, Questions, ServerAnswers, require_an_answer
 
 HEALTHY, CERTAIN, LIKELY = 0, 1, 3
 FAILURES_SHOWN = 10
@@ -54,9 +53,7 @@ def ask_servers(
             return await reader.ask(topic, brokers=brokers, group=group)
 
     answers = asyncio.run(ask())
-    if not answers.answering:
-        said = "; ".join(f"{server.address}: {server.why}" for server in answers.name_servers)
-        raise HarnessError(f"no NameServer gives an answer: {said}")
+    require_an_answer({server.address: server.why for server in answers.name_servers})
     return answers
 
 
@@ -210,7 +207,7 @@ def diagnosed(
 ) -> Diagnosis:
     """Return why route look-ups failed, according to these logs. `zones` and `offsets` have the user's time zones and
     clock offsets, by log. Raises LogError if no log is RocketMQ's."""
-    lines, files, notes, _, listeners = gather(None, places, LOOK_UPS | EVENTS, Hearing)
+    lines, files, notes, _, listeners = gather(None, places, LOOK_UPS, Hearing)
     texts = all_heard(listeners)
     is_ours = bool(lines or texts.said or texts.in_words or texts.are_rocketmqs) or any(one.understood for one in files)
     if not is_ours:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from ...chaos.errors import HarnessError
 from ...remoting import fastjson
 from ...remoting.bodies.client import ConsumerConnection
 from ...remoting.bodies.register import TopicConfigSerializeWrapper
@@ -293,6 +294,13 @@ class Questions:
                     except RocketMQError as exc:
                         found[member] = ClientAnswer(member, why=_said(exc))
         return tuple(found.values())
+
+
+def require_an_answer(whys: Mapping[str, str | None]) -> None:
+    """Raise HarnessError if no NameServer answered. `whys` has the reason of each that did not, by address."""
+    if None not in whys.values():
+        said = "; ".join(f"{at}: {why}" for at, why in whys.items())
+        raise HarnessError(f"no NameServer gives an answer: {said}")
 
 
 def _strict(body: bytes) -> bool:

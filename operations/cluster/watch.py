@@ -23,6 +23,7 @@ from ...remoting.node.network import Address
 from ...remoting.node.this_machine import on_this_machine
 from .auditor import KINDS, ProblemChange
 from .looks import Look
+from .server_answers import require_an_answer
 from .watcher import INTERVAL_S, Watcher
 
 WRONG, RIGHT = 1, 0
@@ -51,7 +52,7 @@ def run(
             ended = stop_on_signal()  # uvloop loses what a handler raises
             async for look, changes in watcher.looks():
                 if first:
-                    _require_an_answer(look)
+                    require_an_answer({at: server.why for at, server in look.name_servers.items()})
                 if first and not once and not as_json:
                     say(_begin(look, watcher))
                 first = False
@@ -100,12 +101,6 @@ def line_of(change: ProblemChange, *, as_json: bool = False) -> str:
         },
         ensure_ascii=False,
     )
-
-
-def _require_an_answer(look: Look) -> None:
-    if all(server.why is not None for server in look.name_servers.values()):
-        said = "; ".join(f"{at}: {server.why}" for at, server in look.name_servers.items())
-        raise HarnessError(f"no NameServer gives an answer: {said}")
 
 
 def _begin(look: Look, watcher: Watcher) -> str:

@@ -128,10 +128,6 @@ def _here(key: str, at_ms: float, weight: float) -> Iterator[Mark]:
     yield Mark(key, at_ms, _APART * weight)
 
 
-def _there(key: str, address: str, at_ms: float, weight: float) -> Iterator[Mark]:
-    yield Mark(f"{key}{AT}{address}", at_ms, weight)
-
-
 def _followed(fields: Mapping[str, str], at_ms: float) -> Iterator[Mark]:
     """Yield brokers that a client's new route lacks or has again; a NameServer logged this up to a poll before."""
     old, new = (route_of(fields.get(which) or "") or {} for which in ("old", "new"))
@@ -165,13 +161,13 @@ def _of_dialler(source: Source, book: Book) -> Iterator[Mark]:
         match line.event:
             case "registered":
                 before = last.get(fields["name_server"])
-                yield from _there(f"reg {own}", fields["name_server"], at_ms, 1.0)
+                yield Mark(f"reg {own}{AT}{fields['name_server']}", at_ms, 1.0)
                 begins = before is None and any(abs(at_ms - boot) < _BOOT_MS for boot in boots)
                 if begins or at_ms - (known_ms if before is None else before) > _RECURS_MS:
-                    yield from _there(f"first {own}", fields["name_server"], at_ms, 5.0)
+                    yield Mark(f"first {own}{AT}{fields['name_server']}", at_ms, 5.0)
                 last[fields["name_server"]] = at_ms
             case "unregistered":
-                yield from _there(f"unreg {own}", fields["name_server"], at_ms, 3.0)
+                yield Mark(f"unreg {own}{AT}{fields['name_server']}", at_ms, 3.0)
             case "topic_created":
                 name = re.search(r"topicName=([^,\]]+)", fields.get("config", ""))
                 if name is not None:
@@ -189,20 +185,17 @@ def _of_dialler(source: Source, book: Book) -> Iterator[Mark]:
                 if line.event == "connecting":
                     dialled[address] = at_ms
                 if line.event == "connected" or at_ms - before_ms > _RECURS_MS:  # not each try of many in vain
-                    if address in book.names:
-                        yield Mark(f"conn {host}>{address}", at_ms, 3.0)
-                    else:
-                        yield from _there(f"conn {host}", address, at_ms, 3.0)
+                    yield Mark(f"conn {host}{'>' if address in book.names else AT}{address}", at_ms, 3.0)
             case "closed":
                 address = fields.get("address", "")
-                if at_ms - lost.get(address, -1e18) > _RECURS_MS:
-                    yield Mark(f"lost {address}", at_ms, 0.5)
-                    if address in book.names:
-                        yield Mark(f"disc {host}>{address}", at_ms, 3.0)
-                        yield Mark(f"gone {address}", at_ms, 2.0)
+                is_broker, is_new = address in book.names, at_ms - lost.get(address, -1e18) > _RECURS_MS
                 lost[address] = at_ms
-                if address not in book.names:
-                    yield from _there(f"disc {host}", address, at_ms, 3.0)
+                if is_new:
+                    yield Mark(f"lost {address}", at_ms, 0.5)
+                if is_new and is_broker:
+                    yield Mark(f"gone {address}", at_ms, 2.0)
+                if is_new or not is_broker:
+                    yield Mark(f"disc {host}{'>' if is_broker else AT}{address}", at_ms, 3.0)
             case "heartbeat":
                 if client and fields.get("address") and fields.get("result") == "success":
                     yield Mark(f"client {client}>{fields['address']}", at_ms, 1.0)
