@@ -144,12 +144,8 @@ class Texts:
         self.times += Counter({cause: max(0, times - KEPT) for cause, times in other.times.items()})
         for file, (first_ms, last_ms) in other.spans.items():
             self.spans[file] = self.spans.get(file, (first_ms, 0.0))[0], last_ms
-        self.lines += other.lines
-        self.looked += other.looked
-        self.unread += other.unread
-        self.frames += other.frames
-        self.troubled += other.troubled
-        self.fails += other.fails
+        for count in ("lines", "looked", "unread", "frames", "troubled", "fails"):
+            setattr(self, count, getattr(self, count) + getattr(other, count))
         self.are_rocketmqs |= other.are_rocketmqs
 
     def lasts_ms(self, file: str) -> float:

@@ -8,7 +8,7 @@ other logs.
 import itertools
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...chaos.topology import broker_node
@@ -52,25 +52,18 @@ def first_names(sources: Sequence[Source], book: Book) -> None:
             identity = broker_identity(source, book)
             source.name = broker_node(identity[0], identity[1]) if identity is not None else ""
     servers = [source for source in sources if source.kind == NAME_SERVER]
-    own = [_OWN_NAME.search(source.key) for source in servers]
-    if servers and all(own) and len({found[2] for found in own if found}) == len(servers):
-        for source, found in zip(servers, own, strict=True):
-            source.name = f"ns-{int(found[2])}" if found else ""
-    else:
-        for number, source in enumerate(servers):
-            source.name = f"ns-{number}"
+    own = [int(found[2]) for source in servers if (found := _OWN_NAME.search(source.key))]
+    for source, number in zip(servers, own if len({*own}) == len(servers) else itertools.count(), strict=False):
+        source.name = f"ns-{number}"
     clients = [source for source in sources if source.kind == CLIENT]
     for source in clients:
         if client_id(source) is None:
             source.client = client_by_path(source, book)
-    numbers: dict[str, int] = {}
+    numbers: dict[str, Iterator[int]] = defaultdict(itertools.count)
     for source in clients:
         found = _CLIENT_NAME.search(source.key)
-        kind = kind_of_client(source) if found is None else ""
-        stem = {"producer": "producer", "consumer": "consumer"}.get(kind, "client")
-        source.name = found[1].lower() if found else f"{stem}-{numbers.setdefault(stem, 0)}"
-        if not found:
-            numbers[stem] += 1
+        stem = kind_of_client(source) or "client"
+        source.name = found[1].lower() if found else f"{stem}-{next(numbers[stem])}"
     for source in sources:
         base, number = source.name or f"broker-{source.key.rpartition('/')[2]}", 1
         source.name = base

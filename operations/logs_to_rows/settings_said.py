@@ -36,16 +36,11 @@ _BY_SETTING = {(timer.kind, timer.setting): timer for timer in _TIMERS.values()}
 _FITTED_FROM = 4
 
 
-def profile_of(sources: Sequence[Source]) -> Profile:
-    """Return 5.x if any server's log is of RocketMQ 5.x, else 4.9. Without servers' logs, the clients' logs decide."""
-    servers = [source for source in sources if source.kind != CLIENT]
-    return Profile.V5_X if any(source.is_v5 for source in servers or sources) else Profile.V4_9
-
-
 def timers_of(sources: Sequence[Source]) -> tuple[Timers, dict[str, Any]]:
     """Return RocketMQ's timers, and for each timer its value (`ms`), where the value comes from (`by`), and log lines
     that show it (`lines`)."""
-    profile = profile_of(sources)
+    deciding = [source for source in sources if source.kind != CLIENT] or sources  # clients may be of another version
+    profile = Profile.V5_X if any(source.is_v5 for source in deciding) else Profile.V4_9
     said: dict[str, list[tuple[float, Line]]] = defaultdict(list)
     for source in sources:
         for line in source.lines:
