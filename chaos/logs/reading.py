@@ -146,7 +146,7 @@ class _PartRead(NamedTuple):
 def _written(folder: Path, told: Iterable[_PartRead]) -> Iterator[list[LogRow]]:
     """Yield the rows that each task wrote."""
     for one in told:
-        path = folder / _name(one.number)
+        path = _rows_file(folder, one.number)
         if one.rows and not path.exists():
             raise LogError(f"{folder}: executors wrote their events elsewhere: give a folder that all machines see")
         yield pickle.loads(path.read_bytes()) if one.rows else []
@@ -169,8 +169,8 @@ def _bins(plan: Plan) -> list[list[tuple[int, Part]]]:
     return bins
 
 
-def _name(number: int) -> str:
-    return f"events-{number:06}.pickle"
+def _rows_file(folder: str | Path, number: int) -> Path:
+    return Path(folder, f"rows-{number:06}.pickle")
 
 
 def _aside(folder: str, number: int) -> Path:
@@ -196,7 +196,7 @@ def _part_read(folder: str, events: frozenset[str], number: int, part: Part, lis
     read, rows, listener = _heard(part, listens, events, aside)
     aside.close()
     if rows:
-        Path(folder, _name(number)).write_bytes(pickle.dumps(rows))
+        _rows_file(folder, number).write_bytes(pickle.dumps(rows))
     return _PartRead(number, read, len(rows), aside.lines, listener)
 
 

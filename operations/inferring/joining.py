@@ -6,7 +6,7 @@ from itertools import product
 from ...chaos.oracle.intervals import grouped
 from ...chaos.shapes import shape_of
 from ...chaos.topology import Nodes
-from ..logs_to_rows.signs import WORKS, Edge, Seen, Sign
+from ..logs_to_rows.signs import WORKS, Edge, Seen, Sign, heads
 from .candidates import FORMS, OF_LINKS, OF_NODES, Candidate, of_links, of_nodes, unregistered
 from .explains import Bounds, Fit, fits, with_signs_of
 
@@ -149,18 +149,12 @@ def _groups(members: Sequence[Fit], edges: set[Edge], seen: Seen) -> str | None:
     """Return `groups A B | C D`, if working links join the nodes to few sides and these links all lie between sides."""
     from_ms = max(one.start.to_ms for one in members)
     to_ms = min((one.end.from_ms for one in members if one.end is not None), default=seen.last_ms)
-    side = {node: node for node in seen.kinds}
-
-    def of(node: str) -> str:
-        while side[node] != node:
-            node = side[node]
-        return node
-
-    met = set()
-    for edge, signs in seen.by_edge.items():
-        if edge.peer and edge not in edges and any(s.kind in WORKS and from_ms < s.at_ms < to_ms for s in signs):
-            side[of(edge.dialler)] = of(edge.peer)
-            met |= set(edge)
+    works = [
+        (edge.dialler, edge.peer)
+        for edge, signs in seen.by_edge.items()
+        if edge.peer and edge not in edges and any(s.kind in WORKS and from_ms < s.at_ms < to_ms for s in signs)
+    ]
+    of, met = heads(works), {node for pair in works for node in pair}
     sides = grouped((of(node), node) for node in sorted(met | {node for edge in edges for node in edge}))
     if not 2 <= len(sides) <= SIDES or any(of(edge.dialler) == of(edge.peer) for edge in edges):
         return None

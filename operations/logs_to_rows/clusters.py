@@ -17,6 +17,7 @@ from itertools import combinations
 from ...chaos.oracle.intervals import grouped
 from .book import HOST_PORT, book_of
 from .marks import client_id, host_of
+from .signs import heads
 from .sources import BROKER, CLIENT, NAME_SERVER, Source
 
 _SYSTEM_LIST = "192.0.2."
@@ -136,20 +137,11 @@ def _names(sources: Sequence[Source], members: Iterable[int]) -> dict[str, set[s
 
 def _joined(said: Sequence[_Said]) -> list[list[int]]:
     hosts = grouped((one.own_host, number) for number, one in enumerate(said) if one.own_host is not None)
-    head: dict[int | str, int | str] = {}
-
-    def find(one: int | str) -> int | str:
-        while (up := head.setdefault(one, one)) != one:
-            head[one] = head.get(up, up)
-            one = up
-        return one
-
+    links: list[tuple[int | str, int | str]] = []
     for number, one in enumerate(said):
-        for address in one.brokers | one.name_servers | one.others:
-            head[find(number)] = find(address)
-        for host in one.hosts & hosts.keys():
-            for other in hosts[host]:
-                head[find(number)] = find(other)
+        links += ((number, address) for address in one.brokers | one.name_servers | one.others)
+        links += ((number, other) for host in one.hosts & hosts.keys() for other in hosts[host])
+    find = heads(links)
     return [*grouped((find(number), number) for number in range(len(said))).values()]
 
 
