@@ -21,6 +21,7 @@ from ...chaos.logs.stream import FileRead
 from ...chaos.reports.imported import capital, ended_before, suffered_lines
 from ...remoting.node.network import Address
 from ...remoting.node.this_machine import on_this_machine
+from ..inferring.conditions import UNKNOWN, Condition
 from ..inferring.episodes import episodes_of
 from ..inferring.said import Hearing, all_heard, text_at
 from ..inferring.suffering import Suffered, suffered
@@ -33,7 +34,7 @@ from .answer_causes import is_routed_everywhere
 from .causes import NoRouteCause, numbered_lines
 from .log_causes import causes_in
 from .logged import LOOK_UPS, Failure, Logged, logged
-from .probable import UNKNOWN, Answer, is_well, probable
+from .probable import is_well, probable
 from .server_answers import NameServerAnswer, Questions, ServerAnswers, require_an_answer
 
 HEALTHY, CERTAIN, LIKELY = 0, 1, 3
@@ -119,7 +120,7 @@ class Diagnosis:
     notes: Sequence[str]
     """What could not be read."""
     topic: str | None
-    answer: Answer
+    answer: Condition
     """The most probable cause of the clients' trouble."""
     suffering: Sequence[Suffered] = ()
     """What clients suffered, whatever the topic."""
@@ -261,7 +262,7 @@ def _unread_clients(files: Sequence[FileRead], used: Collection[str]) -> list[st
     return [file for file in unknown if kind_by_name(file) == CLIENT]
 
 
-def _partly(files: Sequence[FileRead], answer: Answer) -> str:
+def _partly(files: Sequence[FileRead], answer: Condition) -> str:
     """Return a sentence about an answer that most of the files have no part in; "" for another answer."""
     full = [one for one in files if one.lines]
     heard = [one.file for one in full if one.understood or one.file in _quoted(answer)]
@@ -275,7 +276,7 @@ def _partly(files: Sequence[FileRead], answer: Answer) -> str:
     )
 
 
-def _quoted(answer: Answer) -> set[str]:
+def _quoted(answer: Condition) -> set[str]:
     return {where.rpartition(":")[0] for where, _ in answer.lines}
 
 
