@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from ...chaos.logs.files import LogError
-from ...chaos.logs.reading import OF_A_RUN
+from ...chaos.logs.reading import OF_A_RUN, are_large
 from ...chaos.logs.stream import FileRead
 from ...chaos.reports.imported import capital, ended_before, suffered_lines
 from ...remoting.node.network import Address
@@ -208,7 +208,7 @@ def diagnosed(
 ) -> Diagnosis:
     """Return why route look-ups failed, according to these logs. `zones` and `offsets` have the user's time zones and
     clock offsets, by log. Raises LogError if no log is RocketMQ's."""
-    lines, files, notes, _, listeners = gather(None, places, LOOK_UPS, Hearing)
+    lines, files, notes, _, listeners = gather(None, places, LOOK_UPS if are_large(places) else None, Hearing)
     texts = all_heard(listeners)
     is_ours = bool(lines or texts.said or texts.in_words or texts.are_rocketmqs) or any(one.understood for one in files)
     if not is_ours:

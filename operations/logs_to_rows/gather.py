@@ -32,23 +32,25 @@ class Gathered(NamedTuple):
 def gather(
     spark: SparkSession | None,
     places: Sequence[Path | str],
-    more: frozenset[str] = frozenset(),
+    more: frozenset[str] | None = frozenset(),
     listens: Listens | None = None,
 ) -> Gathered:
-    """Return the log lines from which a history is made, and the lines of the events in `more`. `places` are files,
-    folders or URLs. `listens` makes a listener for each part of a file. Without Spark, this process reads logs that
-    are small, and all cores read large ones. Raises LogError if a place does not exist, or if there is no log."""
+    """Return the log lines from which a history is made, and the lines of the events in `more` (None: of all events,
+    read in this process). `places` are files, folders or URLs. `listens` makes a listener for each part of a file.
+    Without Spark, this process reads logs that are small, and all cores read large ones. Raises LogError if a place
+    does not exist, or if there is no log."""
 
     def wanted(rows: Iterable[LogRow]) -> set[str]:
         return hosts_in(line for line in lines_of_rows(rows) if line.is_whole and line.event not in _CHANNELS)
 
-    if spark is None and not are_large(places):
-        read = read_plain(places, USED | more, listens)
+    events = None if more is None else USED | more
+    if events is None or (spark is None and not are_large(places)):
+        read = read_plain(places, events, listens)
     else:
-        read = skimmed(spark, places, USED | more, wanted, listens)
+        read = skimmed(spark, places, events, wanted, listens)
     lines = _dated([line for line in lines_of_rows(read.rows) if line.is_whole])
     hosts = hosts_in(line for line in lines if line.event not in _CHANNELS)
-    kept = [line for line in lines if line.event not in _CHANNELS or _peer(line) in hosts]
+    kept = [line for line in lines if events is None or line.event not in _CHANNELS or _peer(line) in hosts]
     notes = [*read.notes, *_unused(read.files, kept)]
     return Gathered(kept, read.files, notes, _shapes(read.files), read.listeners)
 
