@@ -85,7 +85,7 @@ def test_the_added_defect_is_found_by_the_added_check_and_the_clean_twin_is_clea
 
 NAMES: Mapping[str, tuple[Collection[str], Collection[str]]] = {
     "checks": (CHECKS, ()),
-    "faults": (FAULTS, ("operations/inferring/telling.py",)),
+    "faults": (FAULTS, ()),
     "events": (EVENTS, ()),
     "client profiles": (PROFILES, ("chaos/scenarios/model.py", "tests/chaos/oracle/test_client_profiles.py")),
     "settings": ({setting.name for setting in CATALOGUE}, ()),

@@ -18,7 +18,7 @@ None if unknown.
 
 import json
 import re
-from calendar import month_abbr, monthrange, timegm
+from calendar import month_abbr, timegm
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -95,44 +95,18 @@ _LEVELS = frozenset({"TRACE", "DEBUG", "INFO", "WARN", "WARNING", "ERROR", "FATA
 _MONTHS = dict(zip(month_abbr, range(13), strict=True))
 _IS_LOGGER = re.compile(r"Rocketmq\w*|(?:\w+\.)+\w+(?:[#$].*)?")
 _OWN_LOGGERS = ("Rocketmq", "io.netty", "root")
-_cache: dict[str, int | None] = {}
-"""Stamps seen so far."""
 
 
+@lru_cache(maxsize=20_000)
 def second_of(stamp: str) -> int | None:
     """Return the time of a stamp's digits up to the second, read as UTC, in milliseconds; None for an invalid time."""
     try:
-        return _cache[stamp]
-    except KeyError:
-        if len(_cache) > 20_000:
-            _cache.clear()
-        found = _cache[stamp] = _second_of(stamp)
-        return found
-
-
-def _second_of(stamp: str) -> int | None:
-    if len(stamp) == 19 and stamp[4] == stamp[7] == "-":  # most are: a day that was seen
-        day_ms = _day_of(stamp[:10])
-        hours, minutes, seconds = int(stamp[11:13]), int(stamp[14:16]), int(stamp[17:])
-        if day_ms is None or hours > 23 or minutes > 59 or seconds > 61:
-            return None
-        return day_ms + ((hours * 60 + minutes) * 60 + seconds) * 1000
-    return _ms_of(stamp)
-
-
-@lru_cache(maxsize=400)
-def _day_of(day: str) -> int | None:
-    return _ms_of(f"{day} 00:00:00")
-
-
-def _ms_of(stamp: str) -> int | None:
-    day, _, clock = " ".join(re.split(r"[ T]+", stamp, maxsplit=1)).partition(" ")
-    year, month, date = re.split(r"[-/.]", day)
-    numbers = [int(year), _MONTHS.get(month) or int(month), int(date), *map(int, clock.split(":"))]
-    if not (1 <= numbers[1] <= 12 and numbers[3] < 24 and numbers[4] < 60 and numbers[5] < 62 and numbers[0] > 0):
+        year, month, rest = re.split(r"[-/.]", stamp, maxsplit=2)
+        date, hour, minute, second = re.split(r"[ T]+|:", rest)
+        at = datetime(int(year), _MONTHS.get(month) or int(month), int(date), int(hour), int(minute), int(second))
+    except ValueError:
         return None
-    days = monthrange(numbers[0], numbers[1])[1]
-    return timegm(tuple(numbers)) * 1000 if 1 <= numbers[2] <= days else None
+    return timegm(at.timetuple()) * 1000
 
 
 _OTHER_STAMP = re.compile(
@@ -192,8 +166,8 @@ def _head(found: re.Match[str] | None, writer: str, zone: str | None = None) -> 
 
 
 def server(line: str) -> Head | None:
-    stamp, behind = line[:19], line[19:20]
-    if (second := _cache.get(stamp)) is not None and behind == " ":  # of a second that was seen: 3 times as fast
+    stamp = line[:19]
+    if line[16:17] == ":" and line[19:20] == " " and (second := second_of(stamp)) is not None:  # 3 times as fast
         level, _, rest = line[20:].partition(" ")
         thread, dash, text = rest.partition(" - ")
         if dash and level in _LEVELS and thread and thread[0] not in " [-" and "Rocketmq" not in thread:

@@ -5,14 +5,14 @@
     logs.files     of each: writer, lines understood, not understood, continued, most frequent unknown
     logs.notes     what could not be read, one sentence each
 
-Logs are read once, with one task per file or range of a large file. Each task writes its events as Parquet into a
-temporary folder. Spark's executors must see the logs and this folder at the same path. `read_plain` reads small logs
-without Spark.
+Logs are read once, with one task per file or range of a large file. Each task writes its rows into a temporary folder.
+Spark's executors must see the logs and this folder at the same path. `read_plain` reads small logs without Spark.
 """
 
 from __future__ import annotations
 
 import gc
+import pickle
 import shutil
 import tempfile
 import time
@@ -23,13 +23,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from itertools import accumulate, chain, islice
+from itertools import chain
 from multiprocessing import get_context
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from ..arrow import pa, pq
 from .files import LogError, Part, Plan, planned, read_part
 from .skim import Aside, Silent, Skim, taken
 from .stream import OWN_LOGGER, FileRead, LogRow, Reader
@@ -41,7 +40,6 @@ Item = TypeVar("Item")
 Found = TypeVar("Found")
 SHAPES_SHOWN = 20
 OF_A_RUN = "a log of nemesrv's own run"
-_BATCH = 8_192
 _TASK = 8 << 20
 _FIRST_YEAR_MS = 1_325_376_000_000
 """2012: a clock with an earlier time was not set, because nobody ran RocketMQ then."""
@@ -69,22 +67,19 @@ Listens = Callable[[str], Listener]
 """Makes the listener of a part of this file."""
 
 
-def read_plain(places: Sequence[str | Path]) -> LogsRead:
-    """Return all events of the logs, read in this process, in the order of files and lines."""
+def read_plain(
+    places: Sequence[str | Path], events: frozenset[str] | None = None, listens: Listens | None = None
+) -> LogsRead:
+    """Return the rows of these events (None: of all), read in this process, in the order of files and lines."""
     plan = planned(places)
-    read = [(list(rows), of) for rows, of in map(read_part, plan.parts)]
-    reads = [of for _, of in read]
-    rows = [
-        row._replace(line=row.line + offset) if offset else row
-        for (found, _), offset in zip(read, _offsets(reads), strict=True)
-        for row in found
-    ]
-    files = _files_of(reads)
-    return LogsRead(sorted(rows, key=lambda row: (row.file, row.line)), files, [*plan.notes, *_notes(files)])
+    told = [_heard(part, listens, events) for part in plan.parts]
+    reads = [read for read, _, _ in told]
+    rows = _numbered((rows for _, rows, _ in told), _offsets(reads))
+    return _logs_read(plan, reads, sorted(rows, key=attrgetter("file", "line")), [one for *_, one in told])
 
 
 LARGE = 256 << 20
-"""Bytes of logs from which on all cores read them, and lines that nobody asks for become no events."""
+"""Bytes of logs from which on all cores read them."""
 
 
 def are_large(places: Sequence[str | Path]) -> bool:
@@ -115,14 +110,12 @@ def skimmed(
         work = partial(_parts_read, str(ours[0]), frozenset(events), listens=listens)
         told = sorted(_mapped(spark, work, _bins(plan)), key=attrgetter("number"))
         offsets = _offsets([one.read for one in told])
-        rows = [row for path in _written(ours[0], told) for row in _read_rows(path, offsets)]
+        rows = _numbered(_written(ours[0], told), offsets)
         hosts = frozenset(hosts_in(rows))
         held = [(one.number, offsets[one.number], one.read.file) for one in told if one.aside]
         if held:
             rows += _mapped(spark, partial(_taken, str(ours[0]), hosts), held)
-        files = _files_of([one.read for one in told])
-        listeners = [one.listener for one in told if one.listener is not None]
-        return LogsRead(rows, files, [*plan.notes, *_notes(files)], listeners)
+        return _logs_read(plan, [one.read for one in told], rows, [one.listener for one in told])
     finally:
         for each in ours:
             shutil.rmtree(each, ignore_errors=True)
@@ -150,17 +143,13 @@ class _PartRead(NamedTuple):
     listener: Any
 
 
-def _written(folder: Path, told: Iterable[_PartRead]) -> list[Path]:
-    written = [folder / _name(one.number) for one in told if one.rows]
-    if any(not path.exists() for path in written):
-        raise LogError(f"{folder}: executors wrote their events elsewhere: give a folder that all machines see")
-    return written
-
-
-def _read_rows(path: Path, offsets: Sequence[int]) -> Iterator[LogRow]:
-    for row in pq.read_table(path).to_pylist(maps_as_pydicts="lossy"):
-        row["line"] += offsets[row.pop("part")]
-        yield LogRow(**row)
+def _written(folder: Path, told: Iterable[_PartRead]) -> Iterator[list[LogRow]]:
+    """Yield the rows that each task wrote."""
+    for one in told:
+        path = _rows_file(folder, one.number)
+        if one.rows and not path.exists():
+            raise LogError(f"{folder}: executors wrote their events elsewhere: give a folder that all machines see")
+        yield pickle.loads(path.read_bytes()) if one.rows else []
 
 
 # --- tasks
@@ -180,8 +169,8 @@ def _bins(plan: Plan) -> list[list[tuple[int, Part]]]:
     return bins
 
 
-def _name(number: int) -> str:
-    return f"events-{number:06}.parquet"
+def _rows_file(folder: str | Path, number: int) -> Path:
+    return Path(folder, f"rows-{number:06}.pickle")
 
 
 def _aside(folder: str, number: int) -> Path:
@@ -203,21 +192,24 @@ def _parts_read(
 
 
 def _part_read(folder: str, events: frozenset[str], number: int, part: Part, listens: Listens | None) -> _PartRead:
-    aside, listener = Aside(_aside(folder, number)), None if listens is None else listens(part.file)
-    found, read = read_part(part, Skim(events, aside, None if listener is None else listener.block))
-    count, writer = 0, None
-    path = Path(folder, _name(number))
-    while rows := list(islice(found, _BATCH)):
-        batch = _batch(number, rows)
-        writer = writer or pq.ParquetWriter(path, batch.schema, compression="zstd")
-        writer.write_batch(batch)
-        count += len(rows)
-    if writer is not None:
-        writer.close()
+    aside = Aside(_aside(folder, number))
+    read, rows, listener = _heard(part, listens, events, aside)
     aside.close()
+    if rows:
+        _rows_file(folder, number).write_bytes(pickle.dumps(rows))
+    return _PartRead(number, read, len(rows), aside.lines, listener)
+
+
+def _heard(
+    part: Part, listens: Listens | None, events: frozenset[str] | None = None, aside: Aside | None = None
+) -> tuple[FileRead, list[LogRow], Listener | None]:
+    """Return what was read of the part, its rows of these events (None: all), and its listener, which heard it."""
+    listener = None if listens is None else listens(part.file)
+    found, read = read_part(part, Skim(events, aside, None if listener is None else listener.block))
+    rows = list(found)
     if listener is not None:
         listener.finished()
-    return _PartRead(number, read, count, aside.lines, listener)
+    return read, rows, listener
 
 
 def _taken(folder: str, hosts: frozenset[str], held: tuple[int, int, str]) -> list[LogRow]:
@@ -228,20 +220,6 @@ def _taken(folder: str, hosts: frozenset[str], held: tuple[int, int, str]) -> li
         reader = Reader(file, first_line=line + offset)
         found += (*reader.rows([text]), *reader.finished())
     return found
-
-
-def _batch(number: int, rows: Sequence[LogRow]) -> pa.RecordBatch:
-    *columns, fields = zip(*rows, strict=True)
-    ends = list(accumulate(map(len, fields), initial=0))
-    pairs = pa.MapArray.from_arrays(
-        pa.array(ends, pa.int32()),
-        pa.array(list(chain.from_iterable(fields)), pa.string()),
-        pa.array(list(chain.from_iterable(said.values() for said in fields)), pa.string()),
-    )
-    types = [pa.string(), pa.int64(), pa.string(), pa.int64(), pa.int32(), pa.string(), pa.int64(), *[pa.string()] * 3]
-    arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
-    part = pa.array([number] * len(rows), pa.int32())
-    return pa.RecordBatch.from_arrays([part, *arrays, pairs], ["part", *LogRow._fields])
 
 
 # --- what became of the files
@@ -257,14 +235,23 @@ def _offsets(reads: Iterable[FileRead]) -> list[int]:
     return offsets
 
 
-def _files_of(reads: Iterable[FileRead]) -> list[FileRead]:
+def _numbered(found: Iterable[Iterable[LogRow]], offsets: Iterable[int]) -> list[LogRow]:
+    """Return the rows of all parts, with the numbers of their lines in the whole file."""
+    each = zip(found, offsets, strict=True)
+    return [row._replace(line=row.line + offset) if offset else row for rows, offset in each for row in rows]
+
+
+def _logs_read(
+    plan: Plan, reads: Iterable[FileRead], rows: list[LogRow], listeners: Iterable[Listener | None]
+) -> LogsRead:
     found: dict[str, FileRead] = {}
     for read in reads:
         found.setdefault(read.file, FileRead(read.file)).add(read)
     for file in found.values():
         file.shapes = Counter(dict(file.shapes.most_common(SHAPES_SHOWN)))
         file.notes += _odd(file)
-    return [*found.values()]
+    notes = [*plan.notes, *(note for file in found.values() for note in file.notes)]
+    return LogsRead(rows, [*found.values()], notes, tuple(one for one in listeners if one is not None))
 
 
 def _odd(read: FileRead) -> Iterator[str]:
@@ -291,10 +278,6 @@ def _day(ms: int) -> str:
     with suppress(ValueError, OverflowError, OSError):
         return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d}"
     return f"the year {1970 + ms // 31_556_952_000}"
-
-
-def _notes(files: Iterable[FileRead]) -> list[str]:
-    return [note for file in files for note in file.notes]
 
 
 # --- files elsewhere

@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -102,8 +103,8 @@ def taken(path: Path, hosts: Collection[str]) -> Iterator[tuple[int, str]]:
 class Skim:
     """Skips lines of events that do not become rows; skipped lines are only counted."""
 
-    events: frozenset[str]
-    """Including those put aside, which may have other layouts."""
+    events: frozenset[str] | None
+    """Including those put aside, which may have other layouts; None: all, and no line is skipped."""
     aside: Aside | None = None
     """Where connections of hosts go; None: they are read like any line."""
     heard: Callable[[bytes, Silent | None], None] | None = None
@@ -111,7 +112,8 @@ class Skim:
 
     def over(self, block: bytes, first_number: int, *, must_read: bool = False) -> list[Stretch] | None:
         """Divide the block into stretches of lines to read and lines to skip; None if the whole block must be read."""
-        stretches, silent = (None, None) if must_read else self._over(block, first_number)
+        is_whole = must_read or self.events is None
+        stretches, silent = (None, None) if is_whole else self._over(block, first_number)
         if self.heard is not None:
             self.heard(block, silent)
         return stretches
@@ -141,7 +143,7 @@ class Skim:
         return list(_stretches(text, begins, passed, writer)), silent
 
     def _noise(self) -> frozenset[str]:
-        named = frozenset(event for event, _ in NOISE) - self.events
+        named = frozenset(event for event, _ in NOISE) - (self.events or set())
         return named if self.aside is None else named | frozenset(_HOSTS_OWN)
 
 
@@ -163,33 +165,22 @@ def _stretches(
     length = _SECOND_LENGTH + (_DIGITS if writer == JAVA_CLIENT_49 else 0)
     at = np.flatnonzero(passed)
     stamps = text[begins[at][:, None] + np.arange(length)]
-    # where a stretch begins, or a stamp that is not the one before
-    turns = np.ones(len(at), dtype=bool)
-    turns[1:] = (np.diff(at) != 1) | (stamps[1:] != stamps[:-1]).any(axis=1)
+    # where lines behind lines that are read begin, or a stamp that is not the one before
+    is_first, turns = np.diff(at, prepend=-2) != 1, np.ones(len(at), dtype=bool)
+    turns[1:] = is_first[1:] | (stamps[1:] != stamps[:-1]).any(axis=1)
     turn = np.flatnonzero(turns)
-    counts = np.diff(np.append(turn, len(at)))
+    counts = np.diff(np.append(turn, len(at))).tolist()
+    seen = [(_stamp_ms(stamp.tobytes().decode()), count) for stamp, count in zip(stamps[turn], counts, strict=True)]
+    of = np.flatnonzero(is_first[turn])
     read_to = 0
-    open_from, seen = -1, list[tuple[int | None, int]]()
-    for first, count, stamp in zip(at[turn].tolist(), counts.tolist(), stamps[turn], strict=True):
-        if open_from >= 0 and first != read_to:
-            yield from _passed(begins, open_from, read_to, writer, seen)
-            open_from, seen = -1, []
-        if open_from < 0:
-            if first > read_to:
-                yield int(begins[read_to]), int(begins[first]), None
-            open_from = first
-        seen.append((_stamp_ms(stamp.tobytes().decode()), count))
-        read_to = first + count
-    if open_from >= 0:
-        yield from _passed(begins, open_from, read_to, writer, seen)
+    for first, behind in pairwise([*of.tolist(), len(turn)]):
+        begin, lines = int(at[turn[first]]), sum(count for _, count in seen[first:behind])
+        if begin > read_to:
+            yield int(begins[read_to]), int(begins[begin]), None
+        read_to = begin + lines
+        yield int(begins[begin]), int(begins[read_to]), Stamps(lines, writer, seen[first:behind])
     if read_to < len(passed):
         yield int(begins[read_to]), int(begins[-1]), None
-
-
-def _passed(
-    begins: npt.NDArray[np.int32], first: int, behind: int, writer: str, seen: list[tuple[int | None, int]]
-) -> Iterator[Stretch]:
-    yield int(begins[first]), int(begins[behind]), Stamps(behind - first, writer, seen)
 
 
 def _stamp_ms(stamp: str) -> int | None:

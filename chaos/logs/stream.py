@@ -186,7 +186,7 @@ class Reader:
         skim: Skim | None = None,
     ) -> None:
         self.counts = FileRead(file) if counts is None else counts
-        self._skim = skim
+        self._skim, self._events = skim, None if skim is None else skim.events
         self._file, self._number = file, first_line - 1
         self._pending: dict[str | None, LogRow | _Open | None] = {}
         """Of each stream its last record: None for one that is only counted."""
@@ -479,7 +479,7 @@ class Reader:
         self, head: Head, line: int, prefix: str | None, outer_ms: int | None, event: str, fields: Mapping[str, str]
     ) -> LogRow | None:
         self.counts.understood += 1
-        if event in QUIET or (self._skim is not None and event not in self._skim.events):
+        if event in QUIET or (self._events is not None and event not in self._events):
             return None
         _, writer, _, stamp_ms, resolution_ms, zone, _, thread, _ = head
         if stamp_ms is None:

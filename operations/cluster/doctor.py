@@ -11,20 +11,21 @@ import asyncio
 import dataclasses
 import json
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import aclosing
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from ...chaos.errors import HarnessError
 from ...chaos.logs.files import LogError
 from ...chaos.logs.reading import OF_A_RUN, are_large
 from ...chaos.logs.stream import FileRead
 from ...chaos.reports.imported import capital, ended_before, suffered_lines
 from ...remoting.node.network import Address
 from ...remoting.node.this_machine import on_this_machine
+from ..inferring.conditions import UNKNOWN, Condition
 from ..inferring.episodes import episodes_of
-from ..inferring.said import Hearing, all_heard, text_at, texts_in
-from ..inferring.suffering import EVENTS, Suffered, suffered
-from ..logs_to_rows.gather import gather, not_quoted, plain_logs
+from ..inferring.said import Hearing, all_heard, text_at
+from ..inferring.suffering import Suffered, suffered
+from ..logs_to_rows.gather import gather, not_quoted
 from ..logs_to_rows.line import zone_text
 from ..logs_to_rows.reconstruct import reconstruct
 from ..logs_to_rows.sources import CLIENT, kind_by_name
@@ -33,8 +34,8 @@ from .answer_causes import is_routed_everywhere
 from .causes import NoRouteCause, numbered_lines
 from .log_causes import causes_in
 from .logged import LOOK_UPS, Failure, Logged, logged
-from .probable import UNKNOWN, Answer, is_well, probable
-from .server_answers import NameServerAnswer, Questions, ServerAnswers
+from .probable import is_well, probable
+from .server_answers import NameServerAnswer, Questions, ServerAnswers, require_an_answer
 
 HEALTHY, CERTAIN, LIKELY = 0, 1, 3
 FAILURES_SHOWN = 10
@@ -49,13 +50,11 @@ def ask_servers(
     """Return the NameServers' and brokers' answers about a topic. Raises HarnessError if no NameServer answers."""
 
     async def ask() -> ServerAnswers:
-        async with Questions(on_this_machine("doctor"), name_servers) as reader:
+        async with aclosing(Questions(on_this_machine("doctor"), name_servers)) as reader:
             return await reader.ask(topic, brokers=brokers, group=group)
 
     answers = asyncio.run(ask())
-    if not answers.answering:
-        said = "; ".join(f"{server.address}: {server.why}" for server in answers.name_servers)
-        raise HarnessError(f"no NameServer gives an answer: {said}")
+    require_an_answer({server.address: server.why for server in answers.name_servers})
     return answers
 
 
@@ -121,7 +120,7 @@ class Diagnosis:
     notes: Sequence[str]
     """What could not be read."""
     topic: str | None
-    answer: Answer
+    answer: Condition
     """The most probable cause of the clients' trouble."""
     suffering: Sequence[Suffered] = ()
     """What clients suffered, whatever the topic."""
@@ -209,11 +208,8 @@ def diagnosed(
 ) -> Diagnosis:
     """Return why route look-ups failed, according to these logs. `zones` and `offsets` have the user's time zones and
     clock offsets, by log. Raises LogError if no log is RocketMQ's."""
-    if are_large(places):
-        lines, files, notes, _, listeners = gather(None, places, LOOK_UPS | EVENTS, Hearing)
-        texts = all_heard(listeners)
-    else:
-        texts, (lines, files, notes) = texts_in(places), plain_logs(places)
+    lines, files, notes, _, listeners = gather(None, places, LOOK_UPS if are_large(places) else None, Hearing)
+    texts = all_heard(listeners)
     is_ours = bool(lines or texts.said or texts.in_words or texts.are_rocketmqs) or any(one.understood for one in files)
     if not is_ours:
         said = "; ".join(notes[:3]) or "no line with a time was understood"
@@ -266,7 +262,7 @@ def _unread_clients(files: Sequence[FileRead], used: Collection[str]) -> list[st
     return [file for file in unknown if kind_by_name(file) == CLIENT]
 
 
-def _partly(files: Sequence[FileRead], answer: Answer) -> str:
+def _partly(files: Sequence[FileRead], answer: Condition) -> str:
     """Return a sentence about an answer that most of the files have no part in; "" for another answer."""
     full = [one for one in files if one.lines]
     heard = [one.file for one in full if one.understood or one.file in _quoted(answer)]
@@ -280,7 +276,7 @@ def _partly(files: Sequence[FileRead], answer: Answer) -> str:
     )
 
 
-def _quoted(answer: Answer) -> set[str]:
+def _quoted(answer: Condition) -> set[str]:
     return {where.rpartition(":")[0] for where, _ in answer.lines}
 
 

@@ -20,7 +20,7 @@ from ..logs_to_rows.line import Line
 from ..logs_to_rows.reconstruct import Reconstructed
 from ..logs_to_rows.sources import BROKER, CLIENT, NAME_SERVER, Source
 
-LOOK_UPS = frozenset({"route_missing", "client_exception", "route_put", "crc_mismatch"})
+LOOK_UPS = frozenset({"route_missing", "route_put", "crc_mismatch"})
 """Events of which no row is made."""
 TOPIC_NOT_EXIST = "17"
 APART_MS = 120_000
@@ -254,6 +254,9 @@ def _name_server(source: Source, server: LoggedNameServer, logs: Logged) -> None
 
 
 def _broker(source: Source, broker: LoggedBroker, logs: Logged) -> None:
+    own = source.settings
+    broker.cluster = own.get("brokerClusterName", "").strip()
+    broker.creates_topics = own["autoCreateTopicEnable"].strip() == "true" if "autoCreateTopicEnable" in own else None
     for line in source.lines:
         at, fields = _at(source, line, logs), line.fields
         match line.event:
@@ -263,10 +266,6 @@ def _broker(source: Source, broker: LoggedBroker, logs: Logged) -> None:
             case "setting" if fields["key"] == "namesrvAddr" and not broker.lists:
                 if names := frozenset(_ADDRESS.findall(fields["value"])):
                     broker.lists.append((at, names))
-            case "setting" if fields["key"] == "brokerClusterName":
-                broker.cluster = fields["value"].strip()
-            case "setting" if fields["key"] == "autoCreateTopicEnable":
-                broker.creates_topics = fields["value"].strip() == "true"
             case "topic_created":
                 topic = re.search(r"topicName=([^,\]]+)", fields.get("config", ""))
                 if topic is not None:

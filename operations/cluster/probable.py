@@ -1,7 +1,7 @@
 """Finds the most probable cause of the clients' trouble, with the strongest log lines and the remedy. Pure: no I/O.
 
     what lines say     (inferring/conditions.py)  ─┐
-    faults             (inferring/episodes.py)     ├─► weighed together ─► Answer
+    faults             (inferring/episodes.py)     ├─► weighed together ─► the likeliest
     causes of no route (log_causes.py)             │
     nothing was wrong, and an unknown cause        ─┘
 
@@ -10,13 +10,14 @@ half of the total likelihood, the answer is `unknown`, and names the logs that a
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
 from ...chaos.reports.imported import capital, other_forms, times_of_day
 from ..inferring.conditions import (
+    NOTHING,
+    UNKNOWN,
     WORDS_AT_MOST,
     Condition,
     clock_set_back,
@@ -36,7 +37,6 @@ from ..logs_to_rows.sources import BROKER, NAME_SERVER
 from .causes import NoRouteCause
 from .logged import Failure
 
-UNKNOWN, NOTHING = "unknown", "nothing"
 KNOWN_FROM = 0.55
 """Least share of the total likelihood of a known answer."""
 WEIGHTS = {True: 7.2, False: 3.5}
@@ -58,60 +58,6 @@ TROUBLED_SHARE = 0.2
 FAULTS = {fault: (name, about.remedy) for name, about in CAUSES.items() for fault in about.faults}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    name: str
-    """For programs: a cause, `nothing` or `unknown`."""
-    certainty: str
-    """certain, likely or unsure."""
-    score: float
-    sentence: str
-    then: str
-    """The remedy, or the logs to add."""
-    lines: Sequence[tuple[str, str]] = ()
-    """`FILE:LINE`, and its text."""
-    zones: Mapping[str, str] = field(default_factory=dict)
-    """The zone of each file whose lines have another zone than the answer's times."""
-    others: Sequence[Condition] = field(default_factory=tuple)
-    share: float = 0.0
-    """The share from which its score follows; for `unknown`, that of the likeliest cause."""
-    forms: Sequence[str] = ()
-    """Other possible forms of this cause, such as a fault in one direction."""
-    is_over: bool = False
-    """Whether it ended within the logs, and no client's log shows that it was affected."""
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "certainty": self.certainty,
-            "score": round(self.score, 3),
-            "sentence": self.sentence,
-            "then": self.then,
-            "lines": [{"where": where, "text": text} for where, text in self.lines],
-            "others": [{"name": one.cause, "score": round(one.score, 3)} for one in self.others],
-        }
-
-    @property
-    def told(self) -> list[str]:
-        sure = f"{self.certainty} ({self.score:.2f})"
-        head = self.sentence if self.name == UNKNOWN else f"{sure}: {self.sentence}"
-        told = [head, *(f"   {self._placed(where)}  {text}".rstrip() for where, text in self.lines)]
-        told.append(f"   -> {self.then}")
-        if self.is_over and self.name not in (UNKNOWN, NOTHING):
-            told.append("   It was over when the logs ended. No client's log that reaches it tells of trouble by it.")
-        told += [f"   {form}" for form in self.forms]
-        others = [
-            f"{one.cause} ({one.score:.2f})"
-            for one in self.others
-            if one.score >= 0.05 and one.sentence not in self.sentence
-        ]
-        return [*told, *([f"   or: {', '.join(others)}"] if others else [])]
-
-    def _placed(self, where: str) -> str:
-        zone = self.zones.get(where.rpartition(":")[0])
-        return f"{where} (UTC{zone})" if zone else where
-
-
 def probable(
     texts: Texts,
     found: Reconstructed,
@@ -119,27 +65,28 @@ def probable(
     causes: Sequence[NoRouteCause],
     failures: Sequence[Failure],
     suffering: Sequence[Suffered],
-) -> Answer:
+) -> Condition:
+    """Return the likeliest cause, `nothing` or `unknown`, with the others."""
     weighed: dict[str, Condition] = {}
     faults = _most_of(_of_episodes(found, episodes, failures, suffering))
     told = conditions(not_belied(texts.said, found), texts.times)
     if texts.fails and not (failures and all(one.is_over for one in failures)):
-        told = [one for one in told if one.cause != NOTHING]
+        told = [one for one in told if one.name != NOTHING]
     failures = [one for one in failures if not one.is_over]
     if any(one.weight >= KNOWN_WEIGHT for one in faults):
         for one in told:
-            one.weight -= EXPLAINED if CAUSES[one.cause].is_effect else 0.0
+            one.weight -= EXPLAINED if CAUSES[one.name].is_effect else 0.0
     told += [*map(_of_cause, causes[:1]), *faults]  # further causes of no route go with the first, not against it
     told += [*no_broker(found, texts), *clock_set_back(found)]
     if not any(one.weight >= KNOWN_WEIGHT for one in told):
         told += dropped(found)
     is_said = any(one.weight >= BY_WORDS for one in told)
     if spoken := [] if is_said else in_words(not_belied(texts.in_words, found)):
-        told = [*(one for one in told if one.cause != NOTHING), *spoken]
+        told = [*(one for one in told if one.name != NOTHING), *spoken]
     if not found.found and not told and not texts.unread and texts.lines - texts.frames >= CALM_LINES:
         told.append(_well(BY_WORDS))
     for one in told:
-        weighed[one.cause] = _joined(weighed[one.cause], one) if one.cause in weighed else one
+        weighed[one.name] = _joined(weighed[one.name], one) if one.name in weighed else one
     if found.found:
         well = _nothing(found, texts, weighed.values(), failures)
         is_troubled = spoken or any(one.cause != NOTHING and TROUBLED.search(one.text) for one in texts.said)
@@ -153,24 +100,14 @@ def probable(
     first = ranked[0]
     if first in spoken:
         first.score = min(first.score, WORDS_AT_MOST)
-    return Answer(
-        name=first.cause,
-        certainty=first.certainty,
-        score=first.score,
-        share=first.share,
-        sentence=first.sentence if first.times < 2 else f"{first.sentence} {first.times:,} lines say so.",
-        then=first.remedy,
-        lines=first.lines,
-        others=ranked[1:],
-        forms=first.forms,
-        is_over=first.is_over and not failures,
-    )
+    sentence = first.sentence if first.times < 2 else f"{first.sentence} {first.times:,} lines say so."
+    return replace(first, sentence=sentence, others=ranked[1:], is_over=first.is_over and not failures)
 
 
 def _most_of(faults: Iterable[Condition]) -> list[Condition]:
     """Return the faults, likeliest first. All faults may have happened, so one fault counts little against another
     fault."""
-    ordered = sorted(faults, key=lambda one: (-one.weight, one.cause in _PLAIN))
+    ordered = sorted(faults, key=lambda one: (-one.weight, one.name in _PLAIN))
     for one in ordered[1:]:
         one.weight -= BESIDE
     return ordered
@@ -247,7 +184,7 @@ def _well(weight: float) -> Condition:
     return Condition(NOTHING, weight, 0, said, CAUSES[NOTHING].remedy)
 
 
-def _unknown(ranked: Sequence[Condition], found: Reconstructed) -> Answer:
+def _unknown(ranked: Sequence[Condition], found: Reconstructed) -> Condition:
     kinds = {source.kind for source in found.found}
     missing = [
         what
@@ -257,22 +194,22 @@ def _unknown(ranked: Sequence[Condition], found: Reconstructed) -> Answer:
     bring = " and ".join([*missing, "the client's log from its start"])
     first = ranked[0] if ranked and ranked[0].share >= 0.1 else None
     lean = ""
-    if first is not None and first.cause != NOTHING:
+    if first is not None and first.name != NOTHING:
         lean = f" The most these lines suggest ({first.score:.2f}): {first.sentence}"
     several = sum(one.share >= 0.1 for one in ranked) > 1
     few = "speak of several causes and do not decide" if several else "are too few to tell the cause"
-    return Answer(
-        name=UNKNOWN,
-        certainty="unsure",
+    return Condition(
+        UNKNOWN,
+        0.0,
         score=1.0 - (ranked[0].score if ranked else 0.0),
         share=ranked[0].share if ranked else 0.0,
         sentence=f"Unknown: these lines {few}.{lean}",
         then=f"Bring {bring}, of the time from ten minutes before.",
-        lines=first.lines if first is not None else (),
+        lines=first.lines if first is not None else [],
         others=ranked,
     )
 
 
-def is_well(answer: Answer) -> bool:
+def is_well(answer: Condition) -> bool:
     """Whether the answer is that nothing is wrong, or not any more."""
     return answer.is_over or answer.name == NOTHING

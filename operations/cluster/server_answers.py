@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from ...chaos.errors import HarnessError
 from ...remoting import fastjson
 from ...remoting.bodies.client import ConsumerConnection
 from ...remoting.bodies.register import TopicConfigSerializeWrapper
@@ -187,7 +188,7 @@ class ServerCalls:
 
 
 class Questions:
-    """Asks NameServers and brokers about a topic, over connections of its own. Use with `async with`."""
+    """Asks NameServers and brokers about a topic, over connections of its own; call `aclose` at the end."""
 
     def __init__(self, context: NodeContext, name_servers: Sequence[Address], *, timeout_s: float = TIMEOUT_S) -> None:
         self._calls = ServerCalls(context, timeout_s, Profile.V4_9.version)
@@ -195,10 +196,7 @@ class Questions:
         """As a client of before 4.9.4, which is answered in fastjson's dialect."""
         self._name_servers = tuple(name_servers)
 
-    async def __aenter__(self) -> Questions:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
+    async def aclose(self) -> None:
         await self._old.close()
         await self._calls.close()
 
@@ -296,6 +294,13 @@ class Questions:
                     except RocketMQError as exc:
                         found[member] = ClientAnswer(member, why=_said(exc))
         return tuple(found.values())
+
+
+def require_an_answer(whys: Mapping[str, str | None]) -> None:
+    """Raise HarnessError if no NameServer answered. `whys` has the reason of each that did not, by address."""
+    if None not in whys.values():
+        said = "; ".join(f"{at}: {why}" for at, why in whys.items())
+        raise HarnessError(f"no NameServer gives an answer: {said}")
 
 
 def _strict(body: bytes) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
+from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,6 +23,7 @@ from ...remoting.node.network import Address
 from ...remoting.node.this_machine import on_this_machine
 from .auditor import KINDS, ProblemChange
 from .looks import Look
+from .server_answers import require_an_answer
 from .watcher import INTERVAL_S, Watcher
 
 WRONG, RIGHT = 1, 0
@@ -42,47 +44,37 @@ def run(
     """Watch the cluster until Ctrl-C, or with `once` until the result is certain; return the exit status. Raises
     HarnessError if no NameServer answers at first, or the port for metrics is taken."""
     metrics = None if metrics_port is None else Metrics(metrics_port)
+
+    async def watch() -> int:
+        context = on_this_machine("watch")
+        began_s, first = context.clock.monotonic_s(), True
+        async with aclosing(Watcher(context, name_servers, interval_s)) as watcher:
+            ended = stop_on_signal()  # uvloop loses what a handler raises
+            async for look, changes in watcher.looks():
+                if first:
+                    require_an_answer({at: server.why for at, server in look.name_servers.items()})
+                if first and not once and not as_json:
+                    say(_begin(look, watcher))
+                first = False
+                if metrics is not None:
+                    metrics.looked(look, watcher)
+                for change in changes:
+                    say(line_of(change, as_json=as_json))
+                if once and (is_decided(watcher) or look.at_s - began_s > ONCE_AT_MOST_S):
+                    if not as_json and not watcher.auditor.problems:
+                        say(_begin(look, watcher))
+                    return WRONG if watcher.auditor.problems else RIGHT
+                if once and ended.is_set():
+                    raise KeyboardInterrupt  # nothing is decided
+                if ended.is_set():
+                    break
+        return RIGHT
+
     try:
-        return run_until_done(_watch(name_servers, say, once, as_json, metrics, interval_s))
+        return run_until_done(watch())
     finally:
         if metrics is not None:
             metrics.close()
-
-
-async def _watch(
-    name_servers: Sequence[Address],
-    say: Say,
-    once: bool,
-    as_json: bool,
-    metrics: Metrics | None,
-    interval_s: float,
-) -> int:
-    context = on_this_machine("watch")
-    began_s, first = context.clock.monotonic_s(), True
-    watcher = Watcher(context, name_servers, interval_s)
-    try:
-        ended = stop_on_signal()  # uvloop loses what a handler raises
-        async for look, changes in watcher.looks():
-            if first:
-                _require_an_answer(look)
-                if not once and not as_json:
-                    say(_begin(look, watcher))
-            first = False
-            if metrics is not None:
-                metrics.looked(look, watcher)
-            for change in changes:
-                say(line_of(change, as_json=as_json))
-            if once and (is_decided(watcher) or look.at_s - began_s > ONCE_AT_MOST_S):
-                if not as_json and not watcher.auditor.problems:
-                    say(_begin(look, watcher))
-                return WRONG if watcher.auditor.problems else RIGHT
-            if once and ended.is_set():
-                raise KeyboardInterrupt  # nothing is decided
-            if ended.is_set():
-                break
-        return RIGHT
-    finally:
-        await watcher.close()
 
 
 def is_decided(watcher: Watcher) -> bool:
@@ -109,12 +101,6 @@ def line_of(change: ProblemChange, *, as_json: bool = False) -> str:
         },
         ensure_ascii=False,
     )
-
-
-def _require_an_answer(look: Look) -> None:
-    if all(server.why is not None for server in look.name_servers.values()):
-        said = "; ".join(f"{at}: {server.why}" for at, server in look.name_servers.items())
-        raise HarnessError(f"no NameServer gives an answer: {said}")
 
 
 def _begin(look: Look, watcher: Watcher) -> str:

@@ -48,7 +48,7 @@ T = TypeVar("T")
 @dataclass(slots=True)
 class Watcher:
     """Reads a live cluster, once with `look`, or for ever with `looks`. A watcher has connections of its own; call
-    `close` at the end."""
+    `aclose` at the end."""
 
     context: NodeContext
     name_servers: Sequence[Address]
@@ -87,7 +87,7 @@ class Watcher:
         """Whether every broker that a NameServer lists has been asked at least once."""
         return float("-inf") not in self._asked.values()
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         await self.calls.close()
 
     async def looks(self) -> AsyncIterator[tuple[Look, list[ProblemChange]]]:

@@ -27,7 +27,7 @@ from ...chaos.scenarios.model import ClusterModel, Scenario, TimersModel, Worklo
 from ..inferring.conditions import conditions, episodes_said, shared
 from ..inferring.episodes import episodes_of
 from ..inferring.said import Hearing, all_heard
-from ..inferring.suffering import EVENTS, suffered
+from ..inferring.suffering import suffered
 from ..logs_to_rows.gather import Gathered, gather, not_quoted
 from ..logs_to_rows.line import zone_ms_of
 from ..logs_to_rows.reconstruct import Reconstructed, reconstruct
@@ -53,7 +53,7 @@ def import_and_judge(
     require(MachineNeeds(), out.parent if out.parent.exists() else Path())
     with Harness(spark_master=spark_master, gentle=False, large=are_large(logs)) as harness:
         spark = harness.spark()
-        one = written(out, gather(spark, logs, EVENTS, Hearing), zones=given_zones, offsets=given_offsets)
+        one = written(out, gather(spark, logs, listens=Hearing), zones=given_zones, offsets=given_offsets)
         if not as_json:
             for line in lines_of(one.document):
                 click.echo(line)

@@ -6,11 +6,12 @@ loses its brokers.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from operator import itemgetter
 from typing import Any
 
+from ...chaos.oracle.intervals import grouped
 from ...chaos.topology import broker_node
 from ...chaos.verdict import seconds
 from ..logs_to_rows.signs import (
@@ -93,35 +94,27 @@ def _where(rows: Sequence[Row]) -> str:
     return f"at {', '.join(_nodes(rows))} at {_at_s(rows):.1f} s"
 
 
-def _permissions(seen: Seen) -> list[Episode]:
-    by_broker: dict[str, list[Row]] = defaultdict(list)
-    for row in seen.rows:
-        if row["event"] == "write_perm" and row.get("broker_name"):
-            by_broker[str(row["broker_name"])].append(row)
-    found = []
-    for broker, rows in by_broker.items():
-        wiped = _bundles(row for row in rows if "wiped" in value_of(row))
-        added = _bundles(row for row in rows if "wiped" not in value_of(row))
+def _permissions(seen: Seen) -> Iterator[Episode]:
+    rows = (row for row in seen.rows if row["event"] == "write_perm" and row.get("broker_name"))
+    for broker, told in grouped((str(row["broker_name"]), row) for row in rows).items():
+        wiped = _bundles(row for row in told if "wiped" in value_of(row))
+        added = _bundles(row for row in told if "wiped" not in value_of(row))
         for bundle in wiped:
-            back = next((some for some in added if some[0]["time_ms"] >= bundle[0]["time_ms"]), None)
-            if back is not None:
-                added.remove(back)
+            back = next((some for some in added if some[0]["time_ms"] >= bundle[0]["time_ms"]), [])
             timeline = [_entry(bundle, "wipe_write_perm", broker=broker)]
-            timeline += [_entry(back, "add_write_perm", broker=broker)] if back else []
-            until = f", and added again at {_at_s(back):.1f} s" if back else ""
-            sentence = f"the write permission of {broker} was wiped {_where(bundle)}{until}"
-            to_ms = float(back[0]["time_ms"]) if back else None
-            rows_ = [*bundle, *(back or ())]
-            found.append(act("wipe_write_perm", sentence, timeline, rows_, from_ms=bundle[0]["time_ms"], to_ms=to_ms))
+            sentence, to_ms = f"the write permission of {broker} was wiped {_where(bundle)}", None
+            if back:
+                added.remove(back)
+                timeline.append(_entry(back, "add_write_perm", broker=broker))
+                sentence, to_ms = f"{sentence}, and added again at {_at_s(back):.1f} s", float(back[0]["time_ms"])
+            yield act("wipe_write_perm", sentence, timeline, [*bundle, *back], to_ms=to_ms)
         for bundle in added:
-            entry = _entry(bundle, "add_write_perm", broker=broker)
             sentence = f"the write permission of {broker} was added {_where(bundle)}"
-            found.append(act("add_write_perm", sentence, [entry], bundle, from_ms=bundle[0]["time_ms"]))
-    return found
+            yield act("add_write_perm", sentence, [_entry(bundle, "add_write_perm", broker=broker)], bundle)
 
 
-def _strangers(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
-    """Return registrations under a broker's name and id from another address."""
+def _strangers(seen: Seen, taken: dict[Sign, float]) -> Iterator[Episode]:
+    """Yield registrations under a broker's name and id from another address."""
     own = {node: address for address, node in reversed([*seen.addresses.items()])}
     own |= _first_registered(seen)
     foreign: dict[tuple[str, str], list[Row]] = defaultdict(list)
@@ -139,7 +132,6 @@ def _strangers(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
             last_own[broker] = float(row["time_ms"])
         else:
             foreign[broker, address].append(row)
-    found = []
     for (broker, address), rows in foreign.items():
         times = sorted(float(row["time_ms"]) for row in rows)
         gaps = sorted(b - a for a, b in pairwise(times) if b - a > SAID_MS)
@@ -150,7 +142,7 @@ def _strangers(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
             continue  # another broker of the name: its role changed
         there = told.get((broker, own.get(broker, "")), ())
         if (moved := _moved(seen, broker, told[broker, address], there)) is not None:
-            found.append(moved)
+            yield moved
             continue
         still = last_own.get(broker, 0.0) > from_ms + seen.timers.R_ms or broker not in own
         name, _, id_ = broker.partition("/")
@@ -182,8 +174,7 @@ def _strangers(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
         else:
             sentence = f"{broker} registers from {address} since {_at_s(rows):.1f} s, and from its old address no more"
             certainty = "likely"
-        found.append(act("register", sentence, timeline, rows, from_ms=from_ms, to_ms=ended, certainty=certainty))
-    return found
+        yield act("register", sentence, timeline, rows, from_ms=from_ms, to_ms=ended, certainty=certainty)
 
 
 def _moved(seen: Seen, broker: str, ours: Sequence[Row], theirs: Sequence[Row]) -> Episode | None:
@@ -220,31 +211,20 @@ def _moved(seen: Seen, broker: str, ours: Sequence[Row], theirs: Sequence[Row]) 
 def _first_registered(seen: Seen) -> dict[str, str]:
     """Return for each broker with several addresses the address that NameServers had first. The other addresses are
     additional ones."""
-    found: dict[str, str] = {}
-    for row in seen.rows:
-        if row["event"] == "registration" and row.get("broker_name") and not is_inferred(row):
-            address = str(row.get("address"))
-            if (node := seen.addresses.get(address)) is not None:
-                found.setdefault(node, address)
-    return found
+    rows = (row for row in seen.rows if is_registration(row) and not is_inferred(row))
+    at = [str(row.get("address")) for row in rows]
+    return {node: address for address in reversed(at) if (node := seen.addresses.get(address)) is not None}
 
 
-def _roles(seen: Seen) -> list[Episode]:
-    """Return brokers that became master or slave: by hand, by a controller or by an election."""
-    return [
-        act(
-            "switch",
-            one.sentence,
-            [] if one.term or not one.is_master else [{"at_s": _at_s(one.rows), "do": "switch", "nodes": [one.node]}],
-            one.rows,
-            from_ms=one.at_ms,
-            certainty="likely",
-        )
-        for one in role_changes(seen)
-    ]
+def _roles(seen: Seen) -> Iterator[Episode]:
+    """Yield brokers that became master or slave: by hand, by a controller or by an election."""
+    for one in role_changes(seen):
+        entry = {"at_s": _at_s(one.rows), "do": "switch", "nodes": [one.node]}
+        timeline = [] if one.term or not one.is_master else [entry]
+        yield act("switch", one.sentence, timeline, one.rows, from_ms=one.at_ms, certainty="likely")
 
 
-def _topics(seen: Seen) -> list[Episode]:
+def _topics(seen: Seen) -> Iterator[Episode]:
     drops = sorted(float(row["time_ms"]) for row in seen.rows if row["event"] == "broker_dropped")
     servers, brokers = set(seen.name_servers), set(seen.brokers)
     gone: dict[str, list[Row]] = defaultdict(list)
@@ -267,21 +247,18 @@ def _topics(seen: Seen) -> list[Episode]:
             if before is not None and before != now:
                 changed[topic, str(sorted(now.items()))].append(row)
             has[node, topic] = now
-    found = []
     for topic, rows in gone.items():
         for bundle in _bundles(rows):
-            timeline, from_ms = [_entry(bundle, "delete_topic", topic=topic)], bundle[0]["time_ms"]
             sentence = f"topic {topic} was deleted {_where(bundle)}"
             certainty = "certain" if all(row["event"] == "topic" for row in bundle) else "likely"
-            found.append(act("delete_topic", sentence, timeline, bundle, from_ms=from_ms, certainty=certainty))
+            entry = _entry(bundle, "delete_topic", topic=topic)
+            yield act("delete_topic", sentence, [entry], bundle, certainty=certainty)
     for (topic, _), rows in changed.items():
         for bundle in _bundles(rows):
             is_ = value_of(bundle[0])
             about = {"read_queues": is_.get("read"), "write_queues": is_.get("write"), "perm": is_.get("perm")}
             entry = _entry(bundle, "update_topic", topic=topic, **about)
-            sentence = f"topic {topic} was changed {_where(bundle)}"
-            found.append(act("update_topic", sentence, [entry], bundle, from_ms=bundle[0]["time_ms"]))
-    return found
+            yield act("update_topic", f"topic {topic} was changed {_where(bundle)}", [entry], bundle)
 
 
 def _is_nothing(row: Row) -> bool:
@@ -296,7 +273,7 @@ def _list_of(row: Row) -> list[str]:
     return [str(entry) for entry in value] if isinstance(value, list | tuple) else []
 
 
-def _lists(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
+def _lists(seen: Seen, taken: dict[Sign, float]) -> Iterator[Episode]:
     had: dict[tuple[str, Any], frozenset[str]] = {}
     changes: dict[tuple[str, ...], list[Row]] = defaultdict(list)
     for row in seen.rows:
@@ -306,7 +283,6 @@ def _lists(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
         if now and key in had and had[key] != now:
             changes[tuple(sorted(now))].append(row)
         had[key] = now or had.get(key, frozenset())
-    found = []
     for addresses, rows in changes.items():
         names = [seen.addresses.get(address, address) for address in addresses]
         first_ms, last_ms = float(rows[0]["time_ms"]), float(rows[-1]["time_ms"])
@@ -315,22 +291,20 @@ def _lists(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
         entry = {"at_s": round(at_ms / 1000, 3), "do": "name_server_list", "name_servers": names}
         when = f"between {from_ms / 1000:.1f} and {first_ms / 1000:.1f} s"
         sentence = f"the list of NameServers changed to {', '.join(names)} {when}"
-        found.append(act("name_server_list", sentence, [entry], rows, from_ms=at_ms, bounds=(first_ms - from_ms) / 2))
+        yield act("name_server_list", sentence, [entry], rows, from_ms=at_ms, bounds=(first_ms - from_ms) / 2)
         for edge, signs in seen.by_edge.items():
             if edge.peer in seen.name_servers and edge.peer not in names:
                 taken.update({sign: 5.0 for sign in signs if sign.at_ms >= from_ms})
-    return found
 
 
-def _parts_of_the_list(seen: Seen) -> list[Episode]:
-    """Return brokers whose own log never mentions a NameServer with which others register."""
+def _parts_of_the_list(seen: Seen) -> Iterator[Episode]:
+    """Yield brokers whose own log never mentions a NameServer with which others register."""
     used: dict[str, set[str]] = defaultdict(set)
     brokers, servers = {*seen.brokers}, {*seen.name_servers}
     for edge in seen.by_edge:
         if edge.dialler in brokers and edge.peer in servers:
             used[edge.dialler].add(edge.peer)
-    everybody = set().union(*used.values()) if used else set()
-    found = []
+    everybody = set().union(*used.values())
     for broker, its in sorted(used.items()):
         lacks = sorted(everybody - its)
         if not lacks or not seen.is_written(broker):
@@ -343,12 +317,11 @@ def _parts_of_the_list(seen: Seen) -> list[Episode]:
         sentence = f"{broker} never registered with {', '.join(lacks)}, nor tried to: its list has {only} alone"
         row = {"time_ms": first_ms, "node": broker, "event": "register", "broker_name": broker}
         nodes = {broker: {"name_servers": sorted(its)}}
-        found.append(act("part_of_the_list", sentence, [], [row], from_ms=first_ms, certainty="likely", nodes=nodes))
-    return found
+        yield act("part_of_the_list", sentence, [], [row], certainty="likely", nodes=nodes)
 
 
-def _own_lists(seen: Seen) -> list[Episode]:
-    """Return clients whose log has another list than all others. A list with host names, or without any known
+def _own_lists(seen: Seen) -> Iterator[Episode]:
+    """Yield clients whose log has another list than all others. A list with host names, or without any known
     NameServer, is not judged."""
     clients, servers = {*seen.clients}, {*seen.name_servers}
     first: dict[str, Row] = {}
@@ -358,7 +331,6 @@ def _own_lists(seen: Seen) -> list[Episode]:
         if row["event"] == "name_server_list" and node in clients and node not in first and _list_of(row):
             first[node] = row
             lists[node] = frozenset(seen.addresses.get(entry, entry) for entry in _list_of(row))
-    found = []
     for node, own in sorted(lists.items()):
         others = {listed for other, listed in lists.items() if other != node}
         if len(lists) <= TWICE or len(others) != 1 or own in others or not own & servers:
@@ -368,12 +340,9 @@ def _own_lists(seen: Seen) -> list[Episode]:
             continue
         lacks, more = ", ".join(sorted(usual - own)), ", ".join(sorted(own - usual))
         differs = " and ".join(filter(None, (lacks and f"lacks {lacks}", more and f"has {more}, which no other has")))
-        row = first[node]
         nodes = {node: {"name_servers": sorted(own)}}
         sentence = f"{node} has a list of NameServers of its own: it {differs}"
-        from_ms = float(row["time_ms"])
-        found.append(act("own_list", sentence, [], [row], from_ms=from_ms, certainty="likely", nodes=nodes))
-    return found
+        yield act("own_list", sentence, [], [first[node]], certainty="likely", nodes=nodes)
 
 
 def _is_host_name(entry: str) -> bool:

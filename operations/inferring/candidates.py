@@ -4,12 +4,16 @@ A fault's price, in nats (units of log-likelihood), grows with the number of lin
 little higher for a rare fault. One fault that explains everything is therefore preferred to several faults.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from operator import itemgetter
+from pathlib import Path
+from typing import Any, NamedTuple
 
+from ...chaos.oracle.intervals import grouped
 from ...chaos.shapes import is_shape
 from ..logs_to_rows.signs import Edge, Kind, Seen, Sign, bundles
 
@@ -41,64 +45,47 @@ class Mode(StrEnum):
     BY_HAND = "unregistered by hand"
 
 
-_TABLE = """\
-                       NORMAL HELD LOST CUT DOWN_HELD DOWN_LOST RESET SLOW
-OK                     .      no   no   no  no        no        9     3
-ARRIVED                .      no   no   no  0.5       3         6     1
-OPEN                   .      0    8    no  0         8         0.5   0
-NO_ANSWER              7      0.1  0.5  5   1.5       1         .     1.5
-NO_DIAL                7      4    0.1  6   5         0.2       .     .
-REFUSED                8      9    9    0.1 9         9         .     .
-FAILED                 7      0.3  0.3  0.3 1         1         1     3
-BROKEN                 7      8    8    3   8         8         0.1   .
-HALF                   8      6    6    9   0.1       0.2       .     2.5
-HALF_LATE              8      8    8    .   5         5         .     0.1
-LATE                   4      0.5  1    .   1         1         .     0.1
-CLOSED_BY_DIALLER_SEEN 6      7    7    0.1 6         6         0.3   .
-CLOSED_BY_PEER_SEEN    7      8    8    0.1 1.5       7         0.3   3
-CLOSED_AFTER           1      4    4    2   0.1       4         1     0.1
-SILENCE                9      0.2  0.2  9   7         0.3       14    .
-EARLY                  10     11   11   11  .         .         .     .
-MISSED                 5      0.1  0.1  0.1 5         0.3       0.2   4
-LEFT                   12     9    9    9   12        12        12    .
-GONE                   9      0.7  0.7  0.7 .         1         1     .
-BOOT                   8      .    .    .   .         .         .     .
-STOPPED                8      .    .    .   .         .         .     .
-OWN_MISSED             5      .    .    .   .         .         .     .
-"""
-"""Cost of each sign if nothing is wrong, and in each mode, in nats. `no`: impossible; `.`: not listed."""
+class Form(NamedTuple):
+    """A fault's entry in faults.toml."""
+
+    says: str
+    price: float = 0.0
+    """Additional price compared with a partition or a killed process."""
+    modes: Sequence[Mode] = ()
+    """Effect on its links; for a fault of nodes, on the links that the node opens, and on those that others open."""
+    stream: str | None = None
+    undo: str = "heal"
+    """The action that ends it."""
+    ends_process: bool = False
+    more: Mapping[str, float] = {}
+    """Further keys of its entry in a timeline."""
 
 
-def _columns() -> Iterator[tuple[str, dict[Kind, float]]]:
-    names, *rows = map(str.split, _TABLE.splitlines())
-    for at, name in enumerate(names, 1):
-        said = {Kind[row[0]]: row[at] for row in rows if row[at] != "."}
-        yield name, {kind: CERTAINLY_NOT if cost == "no" else float(cost) for kind, cost in said.items()}
+def _modes(told: Mapping[str, Any]) -> Iterator[tuple[str, dict[Kind, float]]]:
+    """Yield the cost of each sign if nothing is wrong (`NORMAL`), and in each mode."""
+    names, *rows = map(str.split, told["costs"].splitlines())
+    modes = {name: {row[0]: row[at] for row in rows if row[at] != "."} for at, name in enumerate(names, 1)}
+    for name, costs in told["modes"].items():
+        modes[name] = modes.get(costs.pop("like", ""), {}) | costs
+    for name, costs in modes.items():
+        yield name, {Kind[kind]: CERTAINLY_NOT if cost == "no" else float(cost) for kind, cost in costs.items()}
 
 
-_COLUMNS = dict(_columns())
-NORMAL = _COLUMNS.pop("NORMAL")
-_HELD, _LOST, _CUT = _COLUMNS["HELD"], _COLUMNS["LOST"], _COLUMNS["CUT"]
-_ENDED = {Kind.BOOT: 0.1, Kind.OWN_MISSED: 0.1}
-_DIALS_NO_MORE = dict.fromkeys((Kind.NO_ANSWER, Kind.REFUSED, Kind.NO_DIAL), CERTAINLY_NOT)
-
-MODES: Mapping[Mode, Mapping[Kind, float]] = {
-    **{Mode[name]: costs for name, costs in _COLUMNS.items()},
-    Mode.STALE: _HELD | {Kind.SILENCE: 8, Kind.GONE: 8},
-    Mode.DIALLER_GONE: _CUT | _DIALS_NO_MORE,
-    Mode.PEER_GONE: _CUT | _ENDED,
-    Mode.DIALLER_LEFT: _CUT | _DIALS_NO_MORE | {Kind.LEFT: 0.1, Kind.CLOSED_BY_PEER_SEEN: 1.5},
-    Mode.PEER_LEFT: _CUT | _ENDED | {Kind.STOPPED: 0.1},
-    Mode.DIALLER_HUNG: _HELD | {Kind.NO_ANSWER: 6, Kind.NO_DIAL: 6, Kind.FAILED: 6, Kind.OPEN: CERTAINLY_NOT},
-    Mode.PEER_HUNG: _HELD | {Kind.OWN_MISSED: 0.1},
-    Mode.PEER_OFF: _LOST | _ENDED,
-    Mode.BY_HAND: {Kind.LEFT: 0.1, Kind.GONE: 2},
-    Mode.CLOCK: {Kind.OK: 0, Kind.ARRIVED: 0, Kind.OPEN: 0, Kind.EARLY: 0.1, Kind.SILENCE: 3, Kind.GONE: 4},
+_TOLD = tomllib.loads(Path(__file__).with_name("faults.toml").read_text(encoding="utf-8"))
+_COSTS = dict(_modes(_TOLD))
+MODES: Mapping[Mode, Mapping[Kind, float]] = {mode: _COSTS[mode.name] for mode in Mode}
+FORMS: Mapping[str, Form] = {
+    name: Form(modes=[Mode[mode] for mode in about.pop("modes", ())], **about)
+    for name, about in _TOLD["faults"].items()
 }
+OF_LINKS = [name for name, form in FORMS.items() if len(form.modes) == 1]
+OF_NODES = [name for name, form in FORMS.items() if len(form.modes) > 1]
+APART: Mapping[str, str] = _TOLD["apart"]
+"""Two faults in order, `kill, stop`, and the line that would tell one from the other."""
 
 
 def normal(kind: Kind) -> float:
-    return NORMAL.get(kind, 0.0)
+    return _COSTS["NORMAL"].get(kind, 0.0)
 
 
 def gain(mode: Mode, kind: Kind) -> float:
@@ -113,34 +100,11 @@ ONE_FAULT = 4.0
 EACH_MORE = 1.0
 """Price of each further node or link expression."""
 
-LINK_MODES: Mapping[str, tuple[Mode, str | None, float]] = {
-    "black_hole": (Mode.HELD, None, 0.0),
-    "packet_loss": (Mode.LOST, None, 0.2),
-    "black_hole upstream": (Mode.HELD, "upstream", 1.2),
-    "packet_loss upstream": (Mode.LOST, "upstream", 1.4),
-    "black_hole downstream": (Mode.DOWN_HELD, "downstream", 1.2),
-    "packet_loss downstream": (Mode.DOWN_LOST, "downstream", 1.4),
-    "cut": (Mode.CUT, None, 1.0),
-    "latency": (Mode.SLOW, None, 1.0),
-    "reset": (Mode.RESET, None, 1.5),
-    "half_open": (Mode.STALE, None, 3.0),
-}
-"""Name of the fault: effect on the link, stream, and additional price compared with a partition."""
-NODE_MODES: Mapping[str, tuple[Mode, Mode, float]] = {
-    "kill": (Mode.DIALLER_GONE, Mode.PEER_GONE, 0.0),
-    "stop": (Mode.DIALLER_LEFT, Mode.PEER_LEFT, 0.2),
-    "pause": (Mode.DIALLER_HUNG, Mode.PEER_HUNG, 0.0),
-    "host_lost": (Mode.DIALLER_HUNG, Mode.PEER_OFF, 1.0),
-}
-"""Effect on the links that the node opens, and on the links that other nodes open to the node."""
-INSTANT_PRICES = {"clock_step": 1.0, "unregister": 1.5}
-ENDS_PROCESS = frozenset({"kill", "stop", "host_lost"})
-
 
 @dataclass(frozen=True)
 class Candidate:
     name: str
-    """A key of LINK_MODES, NODE_MODES or INSTANT_PRICES."""
+    """A key of FORMS."""
     nodes: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
     """Link expressions."""
@@ -151,23 +115,18 @@ class Candidate:
         return self.name.split()[0]
 
     @property
-    def stream(self) -> str | None:
-        return LINK_MODES[self.name][1] if self.name in LINK_MODES else None
-
-    @property
-    def ends_process(self) -> bool:
-        return self.name in ENDS_PROCESS
+    def form(self) -> Form:
+        return FORMS[self.name]
 
     @cached_property
     def price(self) -> float:
         said = max(1, len(self.nodes) + len(self.links))
-        seldom = INSTANT_PRICES.get(self.name) or (LINK_MODES.get(self.name) or NODE_MODES[self.name])[2]
         shaped = sum(0.5 + 0.2 * link.count("|") for link in self.links if is_shape(link))
-        return ONE_FAULT + EACH_MORE * (said - 1) + seldom + shaped
+        return ONE_FAULT + EACH_MORE * (said - 1) + self.form.price + shaped
 
     @property
     def instant(self) -> bool:
-        return self.name in INSTANT_PRICES
+        return not self.form.modes
 
     @property
     def about(self) -> frozenset[str]:
@@ -176,7 +135,7 @@ class Candidate:
 
 
 def of_nodes(name: str, nodes: Iterable[str], seen: Seen) -> Candidate:
-    as_dialler, as_peer, _ = NODE_MODES[name]
+    as_dialler, as_peer = FORMS[name].modes
     which = tuple(sorted(set(nodes)))
     edges: dict[Edge, Mode] = {}
     for node in which:
@@ -187,12 +146,8 @@ def of_nodes(name: str, nodes: Iterable[str], seen: Seen) -> Candidate:
 
 
 def of_links(name: str, links: Iterable[str], edges: Iterable[Edge]) -> Candidate:
-    mode = LINK_MODES[name][0]
+    (mode,) = FORMS[name].modes
     return Candidate(name, links=tuple(links), edges=tuple((edge, mode) for edge in sorted(set(edges))))
-
-
-def isolated(name: str, node: str, seen: Seen) -> Candidate:
-    return of_links(name, [f"isolate {node}"], seen.edges_of(node))
 
 
 def all_of(name: str, edge: Edge, seen: Seen) -> list[Candidate]:
@@ -213,18 +168,19 @@ def all_of(name: str, edge: Edge, seen: Seen) -> list[Candidate]:
 def candidates_for(sign: Sign, seen: Seen) -> list[Candidate]:
     edge = sign.edge
     if not edge.peer:
-        return [of_nodes(name, [edge.dialler], seen) for name in NODE_MODES]
+        return [of_nodes(name, [edge.dialler], seen) for name in OF_NODES]
     if sign.kind is Kind.EARLY:
         edges = [one for one in seen.edges_of(edge.peer) if one.peer == edge.peer]
         return [Candidate("clock_step", nodes=(edge.peer,), edges=tuple((one, Mode.CLOCK) for one in edges))]
-    found = [of_links(name, [str(edge)], [edge]) for name in LINK_MODES]
+    found = [of_links(name, [str(edge)], [edge]) for name in OF_LINKS]
     if sign.kind is Kind.LEFT and edge.peer in seen.name_servers:
         everywhere = (one for one in seen.by_edge if one.dialler == edge.dialler and one.peer in seen.name_servers)
         found += [unregistered([edge]), unregistered(everywhere)]
     for node in edge:
-        found += [of_nodes(name, [node], seen) for name in NODE_MODES]
+        found += [of_nodes(name, [node], seen) for name in OF_NODES]
         if sum(node in one for one in seen.by_edge if one.peer) > 1:
-            found += [isolated(name, node, seen) for name in ("black_hole", "packet_loss", "cut")]
+            edges = seen.edges_of(node)
+            found += [of_links(name, [f"isolate {node}"], edges) for name in ("black_hole", "packet_loss", "cut")]
     for name in ("black_hole", "packet_loss", "cut", "black_hole downstream"):
         found += all_of(name, edge, seen)
     return found
@@ -260,9 +216,6 @@ def together(seen: Seen) -> list[Candidate]:
 
 def hosts_of(seen: Seen) -> dict[str, list[str]]:
     """Return the nodes on each machine that runs at least two nodes. The key is the machine's address."""
-    found: dict[str, list[str]] = {}
-    for address, node in seen.addresses.items():
-        host = address.rpartition(":")[0]
-        if host not in ("127.0.0.1", "localhost", "") and node not in found.setdefault(host, []):
-            found[host].append(node)
+    at = dict.fromkeys((address.rpartition(":")[0], node) for address, node in seen.addresses.items())
+    found = grouped(pair for pair in at if pair[0] not in ("127.0.0.1", "localhost", ""))
     return {host: nodes for host, nodes in found.items() if len(nodes) > 1}

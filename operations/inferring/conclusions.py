@@ -17,6 +17,7 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import Any
 
+from ...chaos.oracle.intervals import grouped
 from ..logs_to_rows.signs import (
     CLOSES,
     Edge,
@@ -229,11 +230,8 @@ def _own_missed(seen: Seen) -> None:
             if s.observer == node and seen.kinds.get(edge.peer) == "name_server" and s.kind is not Kind.OPEN
         )
         due_by[node] = sent, seen.timers.R_ms
-    scans: dict[str, list[float]] = defaultdict(list)
-    for row in seen.rows:
-        if row["event"] == "scheduled_task" and row.get("f") == "scanNotActiveBroker":
-            scans[row["node"]].append(row["time_ms"])
-    for node, times in scans.items():
+    scans = (row for row in seen.rows if row["event"] == "scheduled_task" and row.get("f") == "scanNotActiveBroker")
+    for node, times in grouped((row["node"], row["time_ms"]) for row in scans).items():
         due_by[node] = times, seen.timers.S_ms
     for node, (times, period_ms) in due_by.items():
         if len(times) < TELLS_ARRIVALS:
@@ -282,10 +280,8 @@ def _paired(seen: Seen) -> None:
 
 def _routes_gone(seen: Seen) -> None:
     """Return channels of clients and brokers that end within the client's expiry after the route lost the broker."""
-    lost: dict[str, list[float]] = defaultdict(list)
-    for edge, signs in seen.by_edge.items():
-        if seen.kinds.get(edge.peer) == "name_server":
-            lost[edge.dialler] += [s.at_ms for s in signs if s.kind in _DROPS]
+    at_servers = ((edge, signs) for edge, signs in seen.by_edge.items() if seen.kinds.get(edge.peer) == "name_server")
+    lost = grouped((edge.dialler, s.at_ms) for edge, signs in at_servers for s in signs if s.kind in _DROPS)
     own_lost = _lost_to_clients(seen)
     later_ms = 120_000.0 + seen.timers.P_ms + 20_000.0
     for edge, signs in seen.by_edge.items():

@@ -5,6 +5,8 @@ no_broker(found, texts) ─► NameServers with which no broker ever registered
 episodes_said(found, texts, faults) ─► the same as episodes of an import
 """
 
+from __future__ import annotations
+
 import math
 import re
 from collections import Counter
@@ -15,8 +17,9 @@ from typing import Any
 from ...chaos.oracle.intervals import grouped
 from ..logs_to_rows.reconstruct import Reconstructed
 from ..logs_to_rows.sources import CLIENT, NAME_SERVER, client_named
+from . import telling
 from .said import BY_WORDS, CAUSES, KEPT, OF_OTHERS, Cause, Said, Texts
-from .telling import AT_MOST, LIKELY_AT_MOST, UNKNOWN, Episode, Hypothesis, named_in, score_of
+from .telling import AT_MOST, LIKELY_AT_MOST, Episode, Hypothesis, named_in, score_of
 from .words import ANYBODYS, RANK
 
 CERTAIN, ALONE, LIKELY = 0.992, 0.6, 0.5
@@ -24,6 +27,7 @@ CERTAIN, ALONE, LIKELY = 0.992, 0.6, 0.5
 because other causes then are its effects; score from which a cause is called likely."""
 WORDS_AT_MOST = 0.52
 """Highest score of a cause that only words suggest: so often were these right in unseen logs (docs/import.md)."""
+UNKNOWN, NOTHING = "unknown", "nothing"
 AGAIN, AGAIN_AT_MOST = 0.5, 3.5
 """A line that is there n times weighs this times ln n more, at most the second."""
 LINES = 3
@@ -35,27 +39,68 @@ NO_BROKER_MS = 90_000.0
 
 @dataclass(slots=True)
 class Condition:
-    cause: str
+    """A cause of the trouble. The likeliest is doctor's answer."""
+
+    name: str
+    """For programs: a cause, `nothing` or `unknown`."""
     weight: float
-    times: int
-    sentence: str
-    remedy: str
-    lines: list[tuple[str, str]] = field(default_factory=list)
+    times: int = 0
+    sentence: str = ""
+    then: str = ""
+    """The remedy, or the logs to add."""
+    lines: Sequence[tuple[str, str]] = field(default_factory=list)
     """`FILE:LINE` and its text, strongest first."""
     is_over: bool = False
-    """Whether it ended within the logs."""
+    """Whether it ended within the logs; in an answer, and no client's log shows that it was affected."""
     share: float = 0.0
-    """The cause's share of the total likelihood, unknown cause included."""
+    """The cause's share of the total likelihood, unknown cause included; for `unknown`, that of the likeliest cause."""
     score: float = 0.0
     """How often a cause with this share is right."""
     of_fault: float = 0.0
     """The score of the fault that it is, which an import says."""
-    forms: tuple[str, ...] = ()
-    """The fault's other possible forms."""
+    forms: Sequence[str] = ()
+    """The fault's other possible forms, such as a fault in one direction."""
+    others: Sequence[Condition] = ()
+    """In an answer: the other causes, likeliest first."""
+    zones: Mapping[str, str] = field(default_factory=dict)
+    """In an answer: the zone of each file whose lines have another zone than the answer's times."""
 
     @property
     def certainty(self) -> str:
-        return "certain" if self.score > LIKELY_AT_MOST else "likely" if self.score >= LIKELY else "unsure"
+        if self.name == UNKNOWN or self.score < LIKELY:
+            return "unsure"
+        return "certain" if self.score > LIKELY_AT_MOST else "likely"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "certainty": self.certainty,
+            "score": round(self.score, 3),
+            "sentence": self.sentence,
+            "then": self.then,
+            "lines": [{"where": where, "text": text} for where, text in self.lines],
+            "others": [{"name": one.name, "score": round(one.score, 3)} for one in self.others],
+        }
+
+    @property
+    def told(self) -> list[str]:
+        sure = f"{self.certainty} ({self.score:.2f})"
+        head = self.sentence if self.name == UNKNOWN else f"{sure}: {self.sentence}"
+        told = [head, *(f"   {self._placed(where)}  {text}".rstrip() for where, text in self.lines)]
+        told.append(f"   -> {self.then}")
+        if self.is_over and self.name not in (UNKNOWN, NOTHING):
+            told.append("   It was over when the logs ended. No client's log that reaches it tells of trouble by it.")
+        told += [f"   {form}" for form in self.forms]
+        others = [
+            f"{one.name} ({one.score:.2f})"
+            for one in self.others
+            if one.score >= 0.05 and one.sentence not in self.sentence
+        ]
+        return [*told, *([f"   or: {', '.join(others)}"] if others else [])]
+
+    def _placed(self, where: str) -> str:
+        zone = self.zones.get(where.rpartition(":")[0])
+        return f"{where} (UTC{zone})" if zone else where
 
 
 def conditions(said: Iterable[Said], times: Mapping[str, int] | None = None) -> list[Condition]:
@@ -65,8 +110,8 @@ def conditions(said: Iterable[Said], times: Mapping[str, int] | None = None) -> 
     found = [_condition(cause, lines) for cause, lines in by_cause.items()]
     for each in found:
         if each.times >= KEPT and times is not None:
-            each.times = times[each.cause]
-        if any(_is_reason(by_cause[other.cause], by_cause[each.cause]) for other in found):
+            each.times = times[each.name]
+        if any(_is_reason(by_cause[other.name], by_cause[each.name]) for other in found):
             each.weight -= BECAUSE
     return found
 
@@ -99,7 +144,7 @@ def in_words(said: Iterable[Said]) -> list[Condition]:
     lines = list(said)
     ours = [one for one in lines if one.weight >= BY_WORDS]
     told = [one for one in lines if one.weight >= BY_WORDS or one.cause in ANYBODYS] if ours else lines
-    found = sorted(conditions(told), key=lambda one: (-RANK.get(one.cause, 0), -one.times))
+    found = sorted(conditions(told), key=lambda one: (-RANK.get(one.name, 0), -one.times))
     for place, one in enumerate(found):
         one.weight = (BY_WORDS if ours else OF_OTHERS) - BESIDE_WORDS * min(place, 1)
     return found
@@ -162,14 +207,14 @@ FOLLOWS = 4.0
 def shared(found: Iterable[Condition]) -> list[Condition]:
     """Set each cause's share of the total likelihood and its score. Returns the causes, likeliest first."""
     told = list(found)
-    weights = {one.cause: one.weight for one in told}
+    weights = {one.name: one.weight for one in told}
     for one in told:
-        about, least = CAUSES.get(one.cause, Cause()), min(FOLLOWS, weights[one.cause])
+        about, least = CAUSES.get(one.name, Cause()), min(FOLLOWS, weights[one.name])
         is_effect = any(weights.get(root, 0.0) >= least for root in about.roots)
-        if is_effect or weights.get(about.twin, 0.0) > weights[one.cause]:
+        if is_effect or weights.get(about.twin, 0.0) > weights[one.name]:
             one.weight -= FOLLOWS
     ordered = sorted(told, key=lambda one: -one.weight)
-    total = math.exp(UNKNOWN) + sum(math.exp(one.weight) for one in ordered)
+    total = math.exp(telling.UNKNOWN) + sum(math.exp(one.weight) for one in ordered)
     for one in ordered:
         one.share = one.score = math.exp(one.weight) / total
     for first in ordered[:1]:
@@ -268,9 +313,9 @@ def episodes_said(found: Reconstructed, texts: Texts, faults: Sequence[Episode])
     """Return the likely causes that log lines state, as episodes. An episode begins with the first line that states the
     cause, and names the fault from which the cause follows."""
     told = conditions(not_belied(texts.said, found), texts.times)
-    said = [one for one in told if not CAUSES[one.cause].is_seen_otherwise]
+    said = [one for one in told if not CAUSES[one.name].is_seen_otherwise]
     told = shared([*said, *no_broker(found, texts)])
-    return [_episode(found, texts, one, faults) for one in told if one.cause != "nothing" and one.share >= LIKELY]
+    return [_episode(found, texts, one, faults) for one in told if one.name != NOTHING and one.share >= LIKELY]
 
 
 _EFFECTS = frozenset({"broker-address-not-reached", "broker-is-not-registered"})
@@ -300,21 +345,21 @@ def _names(said: Said, broker: str, addresses: Iterable[str]) -> bool:
 
 
 def _episode(found: Reconstructed, texts: Texts, one: Condition, faults: Sequence[Episode]) -> Episode:
-    lines = [said for said in texts.said if said.cause == one.cause]
+    lines = [said for said in texts.said if said.cause == one.name]
     times = [at for said in lines if (at := _at_ms(found, said)) is not None]
-    are_all = one.cause in _EFFECTS and bool(lines) and one.times < KEPT
+    are_all = one.name in _EFFECTS and bool(lines) and one.times < KEPT
     roots = (fault for fault in faults if all(_follows(found, fault, said) for said in lines))
     from_ms = max(0.0, min(times, default=0.0))
     places = [(where.rpartition(":"), text) for where, text in one.lines]
     first = Hypothesis(
         rank=1,
-        fault=one.cause.replace("-", "_"),
+        fault=one.name.replace("-", "_"),
         sentence=f"{one.sentence.rstrip('.')} ({one.times:,} lines)" if one.times > 1 else one.sentence.rstrip("."),
         certainty=one.certainty,
         score=one.score,
         timeline=[],
         bounds_ms=[1_000.0, None],
-        speaks_for=[{"says": text or one.cause, "file": at[0], "line": int(at[2])} for at, text in places],
+        speaks_for=[{"says": text or one.name, "file": at[0], "line": int(at[2])} for at, text in places],
     )
     follows = next(roots, None) if are_all else None
     return Episode(from_ms=from_ms, to_ms=None, hypotheses=[first], follows=follows, stated=one.score)

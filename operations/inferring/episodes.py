@@ -15,7 +15,7 @@ from ...chaos.oracle.timers import Timers
 from ...chaos.reports.text import all_of
 from ..logs_to_rows.signs import Kind, Row, Seen, Sign
 from .acts import acts_in
-from .candidates import ENDS_PROCESS, Candidate, candidates_for, hosts_of, normal, of_nodes, together
+from .candidates import FORMS, Candidate, candidates_for, hosts_of, normal, of_nodes, together
 from .explains import Fit, fits, with_signs_of
 from .joining import joined, shapes_of, unions, variants
 from .standing import timers_after
@@ -148,7 +148,7 @@ def _told(
         hypotheses[0].speaks_for += [{"says": says} for says in after]
     if is_unmet := _is_unmet(seen, fit):
         first, *others = hypotheses
-        same = [one for one in others if one.fault in ENDS_PROCESS]
+        same = [one for one in others if FORMS[one.fault].ends_process]
         first.sentence = UNMET.format(who=all_of(fit.candidate.nodes))
         first.score = min(LIKELY_AT_MOST, first.score + sum(one.score for one in same))
         hypotheses = [first, *(one for one in others if one not in same)]
@@ -161,7 +161,7 @@ def _is_unmet(seen: Seen, fit: Fit) -> bool:
     nodes = fit.candidate.nodes
     signs = (sign for node in nodes for edge in seen.edges_of(node) for sign in seen.by_edge[edge])
     is_written = any(seen.is_written(node) for node in nodes)
-    return fit.candidate.ends_process and not is_written and all(sign.kind in _UNMET for sign in signs)
+    return fit.candidate.form.ends_process and not is_written and all(sign.kind in _UNMET for sign in signs)
 
 
 _UNMET = frozenset({Kind.REFUSED, Kind.NO_DIAL, Kind.FAILED})

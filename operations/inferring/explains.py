@@ -137,7 +137,7 @@ def fits(candidate: Candidate, seen: Seen, taken: Mapping[Sign, float] | None = 
         for sign in seen.by_edge.get(edge, ())
     ]
     tolerance = seen.tolerance_ms(*candidate.about)
-    marked.sort(key=lambda one: _order(one[0], tolerance if candidate.ends_process else 0.0))
+    marked.sort(key=lambda one: _order(one[0], tolerance if candidate.form.ends_process else 0.0))
     own = _own_times(candidate, seen)
     found: list[Fit] = []
     run: list[tuple[Sign, Mode, float]] = []
@@ -169,7 +169,7 @@ def fits(candidate: Candidate, seen: Seen, taken: Mapping[Sign, float] | None = 
                 close(position, first_after(own, run[-1][0].at_ms + tolerance))
                 before_ms = last_before(own, sign.at_ms - tolerance)
             run.append((sign, mode, worth))
-            if sign.kind is Kind.BOOT and candidate.ends_process:
+            if sign.kind is Kind.BOOT and candidate.form.ends_process:
                 booted_ms = sign.at_ms
         elif worth < 0:
             if run:
@@ -254,7 +254,7 @@ def _fit(
     candidate: Candidate, seen: Seen, run: Sequence[tuple[Sign, Mode, float]], before_ms: float, after_ms: float,
     rest: Sequence[tuple[Sign, Mode, float]], tolerance: float, own: Sequence[float],
 ) -> Fit | None:  # fmt: skip
-    if not candidate.ends_process:
+    if not candidate.form.ends_process:
         late = [one for one in run if one[2] < 0 and one[0].at_ms >= after_ms - tolerance]
         run, rest = [one for one in run if one not in late], [*late, *rest]
     while run and run[-1][2] <= 0:
@@ -297,7 +297,7 @@ def _fit(
         if boot is None:
             after_ms = min(after_ms, first_after(own, max(sign.at_ms for sign, _, _ in kept) + tolerance))
     start = _start(seen, kept, max(before_ms, seen.first_ms), first_ms, tolerance, against)
-    if boot is not None and candidate.ends_process:
+    if boot is not None and candidate.form.ends_process:
         end: Bounds | None = Bounds(max(start.from_ms, boot - tolerance), boot)
         signs += _aftermath(rest, boot, tolerance)
     elif math.isinf(after_ms):
@@ -434,7 +434,7 @@ def _missing(fit: Fit, seen: Seen, tolerance: float) -> None:
             parted = any(sign.kind is Kind.STOPPED and sign.edge.dialler == node for sign, _ in fit.signs)
             if node in seen.brokers and seen.covers(node, start.from_ms, start.from_ms) and not parted:
                 fit.against.append(Doubt(f"{node}'s log has no line of a clean stop", NO_LEAVE))
-    if candidate.ends_process and end is not None:
+    if candidate.form.ends_process and end is not None:
         for node in candidate.nodes:
             booted = any(sign.kind is Kind.BOOT and sign.edge.dialler == node for sign, _ in fit.signs)
             if seen.is_written(node) and seen.own[node][-1] > end.from_ms and not booted:

@@ -6,8 +6,8 @@ from itertools import product
 from ...chaos.oracle.intervals import grouped
 from ...chaos.shapes import shape_of
 from ...chaos.topology import Nodes
-from ..logs_to_rows.signs import WORKS, Edge, Seen, Sign
-from .candidates import LINK_MODES, NODE_MODES, Candidate, of_links, of_nodes, unregistered
+from ..logs_to_rows.signs import WORKS, Edge, Seen, Sign, heads
+from .candidates import FORMS, OF_LINKS, OF_NODES, Candidate, of_links, of_nodes, unregistered
 from .explains import Bounds, Fit, fits, with_signs_of
 
 PARTED = 4
@@ -78,7 +78,7 @@ def _same_signs(fit: Fit, members: Sequence[Fit]) -> bool:
 def _family(fit: Fit) -> str:
     name = fit.candidate.name
     if name in ("black_hole", "packet_loss") or name.endswith("stream") or name == "latency":
-        return f"links {fit.candidate.stream or ''}"
+        return f"links {fit.candidate.form.stream or ''}"
     return name
 
 
@@ -110,28 +110,28 @@ def unions(seen: Seen, members: Sequence[Fit]) -> Iterable[Candidate]:
     nodes = {node for one in members for node in one.candidate.nodes}
     edges = {edge for one in members for edge, _ in one.candidate.edges if edge.peer}
     for name in names:
-        if name in NODE_MODES:
+        if name in OF_NODES:
             yield of_nodes(name, nodes, seen)
         elif name == "unregister":
             if len({edge.dialler for edge in edges}) == 1:
                 yield unregistered(edges)
-        elif name in LINK_MODES:
+        elif name in OF_LINKS:
             yield of_links(name, expressions(edges, seen), edges)
-            if LINK_MODES[name][1] is None:
+            if FORMS[name].stream is None:
                 yield from _shapes(name, members, edges, seen)
 
 
 def variants(candidate: Candidate, seen: Seen) -> list[Candidate]:
     """Return a candidate for each kind of fault, on the links or nodes of `candidate`."""
     edges = [edge for edge, _ in candidate.edges if edge.peer]
-    if candidate.name in LINK_MODES:
-        found = [of_links(name, candidate.links, edges) for name in LINK_MODES]
+    if candidate.name in OF_LINKS:
+        found = [of_links(name, candidate.links, edges) for name in OF_LINKS]
         ends = set.intersection(*({*edge} for edge in edges)) if edges else set()
-        return found + [of_nodes(name, [node], seen) for node in sorted(ends) for name in NODE_MODES]
-    if candidate.name in NODE_MODES:
-        found = [of_nodes(name, candidate.nodes, seen) for name in NODE_MODES]
+        return found + [of_nodes(name, [node], seen) for node in sorted(ends) for name in OF_NODES]
+    if candidate.name in OF_NODES:
+        found = [of_nodes(name, candidate.nodes, seen) for name in OF_NODES]
         apart = f"isolate {' '.join(candidate.nodes)}"
-        return found + [one for name in LINK_MODES if (one := shaped(name, apart, seen)) is not None]
+        return found + [one for name in OF_LINKS if (one := shaped(name, apart, seen)) is not None]
     return []
 
 
@@ -149,18 +149,12 @@ def _groups(members: Sequence[Fit], edges: set[Edge], seen: Seen) -> str | None:
     """Return `groups A B | C D`, if working links join the nodes to few sides and these links all lie between sides."""
     from_ms = max(one.start.to_ms for one in members)
     to_ms = min((one.end.from_ms for one in members if one.end is not None), default=seen.last_ms)
-    side = {node: node for node in seen.kinds}
-
-    def of(node: str) -> str:
-        while side[node] != node:
-            node = side[node]
-        return node
-
-    met = set()
-    for edge, signs in seen.by_edge.items():
-        if edge.peer and edge not in edges and any(s.kind in WORKS and from_ms < s.at_ms < to_ms for s in signs):
-            side[of(edge.dialler)] = of(edge.peer)
-            met |= set(edge)
+    works = [
+        (edge.dialler, edge.peer)
+        for edge, signs in seen.by_edge.items()
+        if edge.peer and edge not in edges and any(s.kind in WORKS and from_ms < s.at_ms < to_ms for s in signs)
+    ]
+    of, met = heads(works), {node for pair in works for node in pair}
     sides = grouped((of(node), node) for node in sorted(met | {node for edge in edges for node in edge}))
     if not 2 <= len(sides) <= SIDES or any(of(edge.dialler) == of(edge.peer) for edge in edges):
         return None

@@ -1,7 +1,7 @@
 """Finds causes of trouble that log lines state: a full disk, a taken port, a failed start, an unreachable peer. Causes
 are read from the raw text, so lines without a time, stack traces and excerpts count, too.
 
-    texts_in(places) ─► Texts: statements (Said: cause, file, line, text), and each file's stretch of time
+    Hearing, one a part of a file ─► all_heard ─► Texts: statements (Said: cause, file, line, text), files' spans
 
 A pattern's weight, in nats (units of log-likelihood), says how much likelier a matching line is with the cause than
 without.
@@ -144,29 +144,13 @@ class Texts:
         self.times += Counter({cause: max(0, times - KEPT) for cause, times in other.times.items()})
         for file, (first_ms, last_ms) in other.spans.items():
             self.spans[file] = self.spans.get(file, (first_ms, 0.0))[0], last_ms
-        self.lines += other.lines
-        self.looked += other.looked
-        self.unread += other.unread
-        self.frames += other.frames
-        self.troubled += other.troubled
-        self.fails += other.fails
+        for count in ("lines", "looked", "unread", "frames", "troubled", "fails"):
+            setattr(self, count, getattr(self, count) + getattr(other, count))
         self.are_rocketmqs |= other.are_rocketmqs
 
     def lasts_ms(self, file: str) -> float:
         first_ms, last_ms = self.spans.get(file, (0.0, 0.0))
         return last_ms - first_ms
-
-
-def texts_in(places: Iterable[str | Path]) -> Texts:
-    """Return every log line that states a cause, in the order of files and lines. Raises LogError if a file or folder
-    does not exist."""
-    listeners = []
-    for part in planned(places).parts:
-        listeners.append(Hearing(part.file))
-        for block in blocks_of(part):
-            listeners[-1].block(block, None)
-        listeners[-1].finished()
-    return all_heard(listeners)
 
 
 def all_heard(listeners: Iterable[Hearing]) -> Texts:

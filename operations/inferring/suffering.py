@@ -20,8 +20,6 @@ from ..logs_to_rows.sources import CLIENT, client_named
 from ..logs_to_rows.timeline import wall_text
 from .said import Texts
 
-EVENTS = frozenset({"pull_failed", "client_exception"})
-"""Events of which no row is made."""
 APART_MS = 120_000.0
 """The same trouble is listed anew after this time without the trouble."""
 _BROKER = re.compile(r"brokerName=([^,\]}]+)")

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...chaos.verdict import seconds
 from ..logs_to_rows.signs import Kind, Row, Seen, Sign, where_of
-from .candidates import Candidate
+from .candidates import APART, Candidate
 from .explains import Fit, fits
 from .said import CAUSES
 
@@ -26,7 +26,6 @@ AGAINST = 0.9
 """Evidence against a fault from which on the fault is not certain, in nats."""
 HYPOTHESES = 6
 SPOKEN = 12
-LATENCY_MS = 4_000.0
 AT_MOST, LIKELY_AT_MOST = 0.99, 0.98
 """The highest score of a cause that is called certain, and of a cause that is called likely."""
 LIKELY_SCORE = 0.8
@@ -38,37 +37,6 @@ CERTAIN_WEIGHT, WEIGHS_AT_MOST, UNSURE_AT_MOST = 7.2, 5.0, 2.5
 DOUBT, RIVALS = 0.9, 0.1
 """How much of what nobody thought of, and of other causes, which often are the same by another name, counts against the
 first: claims are then right as often as they say (`python -m tests.operations.importing.calibration --fit`)."""
-
-WHAT = {
-    "kill": "the process of {who} crashed or was killed",
-    "stop": "{who} was stopped cleanly",
-    "pause": "{who} hung: its process stood still, its connections stayed",
-    "host_lost": "the host of {who} was lost: it fell silent, and none of its connections was closed",
-    "cut": "{links} was refused and its connections closed, while both ends lived",
-    "black_hole": "no data passed on {links}, in either direction, while connections could be opened",
-    "packet_loss": "no packet passed on {links}, in either direction",
-    "black_hole upstream": "what was sent on {links} did not arrive; the way back may have been free",
-    "packet_loss upstream": "no packet that was sent on {links} arrived; the way back may have been free",
-    "black_hole downstream": "what was sent on {links} arrived, but the answers did not",
-    "packet_loss downstream": "what was sent on {links} arrived, but its acknowledgements and answers did not",
-    "latency": "{links} was slow",
-    "reset": "connections of {links} were reset at their first bytes",
-    "half_open": "the connection of {links} was dead while new ones worked",
-    "clock_step": "the wall clock of {who} was set forward by more than the expiry",
-    "unregister": "{broker} was unregistered by hand at {who}, and kept running",
-}
-_OWN_LOG = "the node's own log, had it any line of that time, would tell them apart"
-_BOTH_WAYS = "no log tells both directions from the first alone: a packet capture would"
-APART = {
-    ("kill", "stop"): "only the process' own last lines (a shutdown hook's) would tell them apart",
-    ("black_hole", "pause"): _OWN_LOG,
-    ("packet_loss", "pause"): _OWN_LOG,
-    ("host_lost", "pause"): "whether the node's log begins with a start afterwards would tell them apart",
-    ("black_hole", "black_hole upstream"): _BOTH_WAYS,
-    ("packet_loss", "packet_loss upstream"): _BOTH_WAYS,
-    ("black_hole", "packet_loss"): "a dial in that time (connected, or no answer to the SYN) would tell them apart",
-}
-"""Two faults in order, and the line that would tell one from the other."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -160,11 +128,12 @@ class Inferred:
 
 
 def act(
-    fault: str, sentence: str, timeline: list[dict[str, Any]], rows: Sequence[Row], *, from_ms: float,
-    to_ms: float | None = None, certainty: str = "certain", bounds: float = 1_000.0,
-    nodes: dict[str, Any] | None = None, against: Sequence[str] = (), score: float | None = None,
+    fault: str, sentence: str, timeline: list[dict[str, Any]], rows: Sequence[Row], *,
+    from_ms: float | None = None, to_ms: float | None = None, certainty: str = "certain", bounds: float = 1_000.0,
+    nodes: dict[str, Any] | None = None, score: float | None = None,
 ) -> Episode:  # fmt: skip
-    """Return an episode without alternatives, because rows state directly what happened."""
+    """Return an episode without alternatives, because rows state directly what happened: from the first row on, unless
+    `from_ms` says another time."""
     said = [{"says": _says(row), "at_ms": row["time_ms"], **where_of(row)} for row in rows[:12]]
     one = Hypothesis(
         rank=1,
@@ -175,11 +144,10 @@ def act(
         timeline=timeline,
         bounds_ms=[bounds, None if to_ms is None else bounds],
         speaks_for=said,
-        speaks_against=[{"says": says} for says in against],
         nodes=nodes or {},
         observers=frozenset(str(row["node"]) for row in rows),
     )
-    return Episode(from_ms=from_ms, to_ms=to_ms, hypotheses=[one])
+    return Episode(from_ms=float(rows[0]["time_ms"]) if from_ms is None else from_ms, to_ms=to_ms, hypotheses=[one])
 
 
 def _says(row: Row) -> str:
@@ -283,7 +251,7 @@ def sentence_of(fit: Fit) -> str:
     broker = next((edge.dialler for edge, _ in candidate.edges if edge.peer), "")
     who = " and ".join(candidate.nodes)
     links = ", ".join(_with_members(link, candidate) for link in candidate.links)
-    what = WHAT[candidate.name].format(who=who, links=links, broker=broker)
+    what = candidate.form.says.format(who=who, links=links, broker=broker)
     start = f"at {seconds(fit.start.middle_ms)} ± {seconds(fit.start.half_ms)}"
     if candidate.instant:
         return f"{what}, {start}"
@@ -315,19 +283,14 @@ def timeline_of(fit: Fit) -> list[dict[str, Any]]:
         told = [{"at_s": at_s, "do": "black_hole", **away}, {"at_s": round(at_s + 0.1, 3), "do": "kill", **on}]
         back = [] if end_s is None else [{"at_s": end_s, "do": "heal", **away}, {"at_s": end_s, "do": "restart", **on}]
         return told + back
-    entry: dict[str, Any] = {"at_s": at_s, "do": candidate.do, **on}
-    if candidate.stream is not None:
-        entry["stream"] = candidate.stream
-    if candidate.name == "latency":
-        entry["latency_ms"] = LATENCY_MS
-    if candidate.name == "clock_step":
-        entry["by_s"] = 130.0
+    entry: dict[str, Any] = {"at_s": at_s, "do": candidate.do, **on, **candidate.form.more}
+    if candidate.form.stream is not None:
+        entry["stream"] = candidate.form.stream
     if candidate.name == "unregister":
         entry["broker"] = next(edge.dialler for edge, _ in candidate.edges)
     if candidate.instant or end_s is None:
         return [entry]
-    undo = {"kill": "restart", "stop": "restart", "pause": "resume"}.get(candidate.name, "heal")
-    return [entry, {"at_s": end_s, "do": undo, **on}]
+    return [entry, {"at_s": end_s, "do": candidate.form.undo, **on}]
 
 
 def said_of(sign: Sign) -> dict[str, Any]:
@@ -355,4 +318,4 @@ def apart(first: Fit, other: Fit) -> str | None:
     """Return a sentence about which log could tell which of two equally ranked faults happened; None if both faults are
     of one kind."""
     one, two = sorted((first.candidate.name, other.candidate.name))
-    return APART.get((one, two), "no line of these logs tells them apart") if one != two else None
+    return APART.get(f"{one}, {two}", "no line of these logs tells them apart") if one != two else None

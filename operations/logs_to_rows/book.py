@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from ...chaos.oracle.intervals import grouped
 from ...chaos.topology import broker_node
 from .line import Line
 from .sources import BROKER, NAME_SERVER, Source
@@ -194,17 +195,13 @@ def _list(book: Book, text: str | None) -> None:
 
 def broker_identity(source: Source, book: Book) -> tuple[str, int, str | None] | None:
     """Return name, id and address of the broker that wrote the log; None if the log does not have them."""
-    own, booted = dict[str, str](), None
-    for line in source.lines:
-        if line.event == "setting":
-            own[line.fields["key"]] = line.fields["value"]
-        elif line.event == "broker_boot":
-            booted = line.fields["broker"], own.get("brokerId", ""), line.fields["address"]
+    own = source.settings
+    id_ = _id_said(own.get("brokerId", ""))
+    booted = next((line.fields for line in reversed(source.lines) if line.event == "broker_boot"), None)
     if booted is not None:
-        name, said, address = booted
-        return name, book.called[address][1] if address in book.called else _id_said(said), address
+        address = booted["address"]
+        return booted["broker"], book.called[address][1] if address in book.called else id_, address
     if own.get("brokerName"):
-        id_ = _id_said(own.get("brokerId", ""))
         addresses = book.addresses().get(broker_node(own["brokerName"], id_), [])
         return own["brokerName"], id_, next(iter(addresses), None)
     return _by_path(source, book)
@@ -283,10 +280,7 @@ def ids_of(
 ) -> tuple[dict[str, tuple[str, int]], dict[str, list[Became]]]:
     """Return by address the broker's name and id, and its ids over time, for brokers with slaves or with a changed
     role. `routes` has the broker ids in clients' routes."""
-    members: dict[str, list[_Member]] = defaultdict(list)
-    for source in sources:
-        if source.kind == BROKER and (found := _member(source)) is not None:
-            members[found[0]].append(found[1])
+    members = grouped(filter(None, (_member(source) for source in sources if source.kind == BROKER)))
     servers = (source for source in sources if source.kind == NAME_SERVER)
     heard = {line.fields["address"] for one in servers for line in one.lines if line.event == "master_address"}
     called: dict[str, tuple[str, int]] = {}

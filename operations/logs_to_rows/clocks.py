@@ -24,6 +24,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ...chaos.oracle.intervals import grouped
+
 LEAST_MS = 50.0
 """The error of a clock is never given as smaller than this."""
 SET_ALIKE_MS = 300.0
@@ -462,10 +464,7 @@ def _distances(shifts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 def _by_key(marks: Iterable[Mark]) -> dict[str, list[Mark]]:
-    found: dict[str, list[Mark]] = defaultdict(list)
-    for mark in marks:
-        found[mark.key].append(mark)
-    return found
+    return grouped((mark.key, mark) for mark in marks)
 
 
 class _SharedMarks(NamedTuple):

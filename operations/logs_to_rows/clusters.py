@@ -9,13 +9,15 @@ known broker or NameServer belongs to the cluster of its folder. A NameServer's 
 cluster whose logs list NameServers.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from ...chaos.oracle.intervals import grouped
 from .book import HOST_PORT, book_of
 from .marks import client_id, host_of
+from .signs import heads
 from .sources import BROKER, CLIENT, NAME_SERVER, Source
 
 _SYSTEM_LIST = "192.0.2."
@@ -55,17 +57,14 @@ def one_cluster(sources: Sequence[Source]) -> tuple[list[Source], list[str]]:
 def _incidents(sources: Sequence[Source]) -> tuple[list[list[Source]], str]:
     """Return the logs of each folder, if two folders have logs of one broker that one life cannot have written.
     Otherwise return a single group."""
-    at = defaultdict[str, list[Source]](list)
-    for source in sources:
-        for address in {line.fields["address"] for line in source.lines if line.event == "broker_boot"}:
-            at[address].append(source)
+    booted = [(one, {line.fields["address"] for line in one.lines if line.event == "broker_boot"}) for one in sources]
+    at = grouped((address, source) for source, addresses in booted for address in addresses)
     for address, logs in sorted(at.items()):
         for one, other in combinations(logs, 2):
             if not (when := _two_lives(one, other)):
                 continue
-            depth, groups = _shared(one, other), defaultdict[str, list[Source]](list)
-            for source in sources:
-                groups["/".join(source.key.split("/")[: depth + 1])].append(source)
+            depth = _shared(one, other)
+            groups = grouped(("/".join(source.key.split("/")[: depth + 1]), source) for source in sources)
             if all({BROKER, NAME_SERVER} <= {source.kind for source in group} for group in groups.values()):
                 return sorted(
                     groups.values(), key=_size, reverse=True
@@ -137,28 +136,13 @@ def _names(sources: Sequence[Source], members: Iterable[int]) -> dict[str, set[s
 
 
 def _joined(said: Sequence[_Said]) -> list[list[int]]:
-    hosts = defaultdict[str, list[int]](list)
+    hosts = grouped((one.own_host, number) for number, one in enumerate(said) if one.own_host is not None)
+    links: list[tuple[int | str, int | str]] = []
     for number, one in enumerate(said):
-        if one.own_host is not None:
-            hosts[one.own_host].append(number)
-    head: dict[int | str, int | str] = {}
-
-    def find(one: int | str) -> int | str:
-        while (up := head.setdefault(one, one)) != one:
-            head[one] = head.get(up, up)
-            one = up
-        return one
-
-    for number, one in enumerate(said):
-        for address in one.brokers | one.name_servers | one.others:
-            head[find(number)] = find(address)
-        for host in one.hosts & hosts.keys():
-            for other in hosts[host]:
-                head[find(number)] = find(other)
-    members = defaultdict[int | str, list[int]](list)
-    for number in range(len(said)):
-        members[find(number)].append(number)
-    return list(members.values())
+        links += ((number, address) for address in one.brokers | one.name_servers | one.others)
+        links += ((number, other) for host in one.hosts & hosts.keys() for other in hosts[host])
+    find = heads(links)
+    return [*grouped((find(number), number) for number in range(len(said))).values()]
 
 
 def _said(source: Source) -> _Said:

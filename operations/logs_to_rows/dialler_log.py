@@ -14,6 +14,7 @@ client    topicRouteTable, route info changed    route_changed
 """
 
 import re
+from functools import partial
 from typing import Any
 
 from .book import CLIENT_ID, Book, addresses_in, route_of
@@ -37,7 +38,8 @@ _SYSTEM_LIST = "192.0.2."
 
 class DiallerLog:
     def __init__(self, source: Source, role: str, book: Book, rows: Rows, address: str | None = None) -> None:
-        self._source, self._role, self._book, self._rows = source, role, book, rows
+        self._source, self._book, self._rows = source, book, rows
+        self._put = partial(rows.put_line, source, role)
         self._address = address
         self._list: tuple[str, ...] = ()
         self._chosen: str | None = None
@@ -75,10 +77,6 @@ class DiallerLog:
             found[0] = 0  # what it logged first, it logged on the way
         # a program may make several clients: it began once
         return set(found if self._source.kind == BROKER else found[:1])
-
-    def _put(self, line: Line, event: str, *, learnt: str = "log", value: Any = None, **fields: Any) -> None:
-        at_ms = self._source.wall_ms(line)
-        self._rows.put(at_ms, self._source.name, self._role, event, line, learnt=learnt, value=value, **fields)
 
     def _line(self, line: Line) -> None:
         fields = line.fields

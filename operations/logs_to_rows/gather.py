@@ -1,4 +1,4 @@
-"""Reads logs with Spark in parallel. Only the lines from which a history is made are sent to Spark's driver."""
+"""Reads the log lines from which a history is made: with Spark, or on this machine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...chaos.logs.reading import Listens, read_plain, skimmed
+from ...chaos.logs.reading import Listens, are_large, read_plain, skimmed
 from ...chaos.logs.stream import RELATIVE_MS, FileRead, LogRow
 from .book import CLIENT_ID, HOST_PORT
 from .line import UNDATED_MS, USED, Line, zone_ms_of
@@ -32,19 +32,25 @@ class Gathered(NamedTuple):
 def gather(
     spark: SparkSession | None,
     places: Sequence[Path | str],
-    more: frozenset[str] = frozenset(),
+    more: frozenset[str] | None = frozenset(),
     listens: Listens | None = None,
 ) -> Gathered:
-    """Return the log lines from which a history is made, and the lines of the events in `more`. `places` are files,
-    folders or URLs. `listens` makes a listener for each part of a file. Raises LogError if no line can be used."""
+    """Return the log lines from which a history is made, and the lines of the events in `more` (None: of all events,
+    read in this process). `places` are files, folders or URLs. `listens` makes a listener for each part of a file.
+    Without Spark, this process reads logs that are small, and all cores read large ones. Raises LogError if a place
+    does not exist, or if there is no log."""
 
     def wanted(rows: Iterable[LogRow]) -> set[str]:
         return hosts_in(line for line in lines_of_rows(rows) if line.is_whole and line.event not in _CHANNELS)
 
-    read = skimmed(spark, places, USED | more, wanted, listens)
+    events = None if more is None else USED | more
+    if events is None or (spark is None and not are_large(places)):
+        read = read_plain(places, events, listens)
+    else:
+        read = skimmed(spark, places, events, wanted, listens)
     lines = _dated([line for line in lines_of_rows(read.rows) if line.is_whole])
     hosts = hosts_in(line for line in lines if line.event not in _CHANNELS)
-    kept = [line for line in lines if line.event not in _CHANNELS or _peer(line) in hosts]
+    kept = [line for line in lines if events is None or line.event not in _CHANNELS or _peer(line) in hosts]
     notes = [*read.notes, *_unused(read.files, kept)]
     return Gathered(kept, read.files, notes, _shapes(read.files), read.listeners)
 
@@ -110,14 +116,6 @@ def _shapes(files: Sequence[FileRead]) -> list[tuple[int, str]]:
     for one in files:
         counted.update(one.shapes)
     return sorted(((count, shape) for shape, count in counted.items()), reverse=True)[:10]
-
-
-def plain_logs(places: Sequence[Path | str]) -> tuple[list[Line], list[FileRead], list[str]]:
-    """Return the log lines, how much of each file was read, and a sentence for each file that was not read
-    completely."""
-    read = read_plain(places)
-    lines = _dated([line for line in lines_of_rows(read.rows) if line.is_whole])
-    return lines, read.files, [*read.notes, *_unused(read.files, lines)]
 
 
 def lines_of_rows(rows: Iterable[LogRow]) -> Iterator[Line]:

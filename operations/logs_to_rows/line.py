@@ -40,11 +40,11 @@ class Line(NamedTuple):
         return _NEEDS.get(self.event, frozenset()) <= self.fields.keys()
 
 
-_EVENTS = tomllib.loads(Path(__file__).with_name("events.toml").read_text(encoding="utf-8"))
-_NEEDS = {event: frozenset(about["needs"]) for event, about in _EVENTS.items() if "needs" in about}
+EVENTS = tomllib.loads(Path(__file__).with_name("events.toml").read_text(encoding="utf-8"))
+_NEEDS = {event: frozenset(about["needs"]) for event, about in EVENTS.items() if "needs" in about}
 USED = frozenset(_NEEDS)
 """The events from which sources, clocks and rows are made."""
-WRITTEN_BY: Mapping[str, str] = {event: about["by"] for event, about in _EVENTS.items() if "by" in about}
+WRITTEN_BY: Mapping[str, str] = {event: about["by"] for event, about in EVENTS.items() if "by" in about}
 """Event to the only kind of program that writes it."""
 
 

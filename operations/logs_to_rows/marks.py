@@ -13,18 +13,18 @@ new topic           topic created                             topic NAME
 
 import re
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ...chaos.oracle.intervals import grouped
 from .book import CLIENT_ID, Book, broker_identity, route_of
 from .clocks import ANY, AT, HEARD, TOLD, Mark
 from .signs import is_near
 from .sources import BROKER, CLIENT, NAME_SERVER, Source
 
-CHANNELS = {"channel_active": "conn", "channel_inactive": "disc", "connected": "conn", "closed": "disc"}
+_CHANNELS = {"channel_active": "conn", "channel_inactive": "disc", "connected": "conn", "closed": "disc"}
 """Event to the word of its mark's key, at either end."""
-_ENDS_OF = ("conn ", "disc ")
+ENDS_OF = ("conn ", "disc ")
 _HELD, _AT_ONCE_MS = 4, 1_500.0
 """Number of connections of one client, or of their ends, in one moment that had been kept back."""
 _RECURS_MS = 45_000.0
@@ -44,10 +44,8 @@ def marks_of(source: Source, book: Book) -> list[Mark]:
 
 def _without_held(marks: Sequence[Mark]) -> list[Mark]:
     """Remove connections that a server logged in one burst: the server had hung, so the connections are older."""
-    times: dict[str, list[float]] = defaultdict(list)
-    for mark in sorted(marks, key=lambda one: one.at_ms):
-        if mark.key.startswith(_ENDS_OF):
-            times[mark.key].append(mark.at_ms)
+    ends = sorted((mark.at_ms, mark.key) for mark in marks if mark.key.startswith(ENDS_OF))
+    times = grouped((key, at_ms) for at_ms, key in ends)
 
     def are_near(mark: Mark) -> int:
         of = times[mark.key]
@@ -63,10 +61,10 @@ def known_hosts(marks: Sequence[list[Mark]], sources: Sequence[Source]) -> list[
         for source, found in zip(sources, marks, strict=True)
         if source.kind != NAME_SERVER
         for mark in found
-        if mark.key.startswith(_ENDS_OF) and (AT in mark.key or source.kind == CLIENT)
+        if mark.key.startswith(ENDS_OF) and (AT in mark.key or source.kind == CLIENT)
     }
     return [
-        [mark for mark in found if not mark.key.startswith(_ENDS_OF) or _host_in(mark.key) in hosts] for found in marks
+        [mark for mark in found if not mark.key.startswith(ENDS_OF) or _host_in(mark.key) in hosts] for found in marks
     ]
 
 
@@ -114,7 +112,7 @@ def _of_name_server(source: Source) -> Iterator[Mark]:
                 last.pop(fields["address"], None)
             case "channel_active" | "channel_inactive":
                 yield from _here(
-                    f"{CHANNELS[line.event]} {host_of(fields['address'])}", at_ms, _weight(fields["address"])
+                    f"{_CHANNELS[line.event]} {host_of(fields['address'])}", at_ms, _weight(fields["address"])
                 )
             case "topic_registered":
                 topics.append(Mark(f"topic {fields['topic']}", at_ms, 2.0))
@@ -128,10 +126,6 @@ def _here(key: str, at_ms: float, weight: float) -> Iterator[Mark]:
     """Return the mark at this NameServer, whose address is not known yet, and the mark as other NameServers log it."""
     yield Mark(f"{key}{AT}{ANY}", at_ms, weight)
     yield Mark(key, at_ms, _APART * weight)
-
-
-def _there(key: str, address: str, at_ms: float, weight: float) -> Iterator[Mark]:
-    yield Mark(f"{key}{AT}{address}", at_ms, weight)
 
 
 def _followed(fields: Mapping[str, str], at_ms: float) -> Iterator[Mark]:
@@ -167,13 +161,13 @@ def _of_dialler(source: Source, book: Book) -> Iterator[Mark]:
         match line.event:
             case "registered":
                 before = last.get(fields["name_server"])
-                yield from _there(f"reg {own}", fields["name_server"], at_ms, 1.0)
+                yield Mark(f"reg {own}{AT}{fields['name_server']}", at_ms, 1.0)
                 begins = before is None and any(abs(at_ms - boot) < _BOOT_MS for boot in boots)
                 if begins or at_ms - (known_ms if before is None else before) > _RECURS_MS:
-                    yield from _there(f"first {own}", fields["name_server"], at_ms, 5.0)
+                    yield Mark(f"first {own}{AT}{fields['name_server']}", at_ms, 5.0)
                 last[fields["name_server"]] = at_ms
             case "unregistered":
-                yield from _there(f"unreg {own}", fields["name_server"], at_ms, 3.0)
+                yield Mark(f"unreg {own}{AT}{fields['name_server']}", at_ms, 3.0)
             case "topic_created":
                 name = re.search(r"topicName=([^,\]]+)", fields.get("config", ""))
                 if name is not None:
@@ -183,7 +177,7 @@ def _of_dialler(source: Source, book: Book) -> Iterator[Mark]:
                 if known is not None:
                     yield Mark(f"client {known[1]}>{own}", at_ms, 1.0)
             case "channel_active" | "channel_inactive" if own:
-                key = f"{CHANNELS[line.event]} {host_of(fields['address'])}>{own}"
+                key = f"{_CHANNELS[line.event]} {host_of(fields['address'])}>{own}"
                 yield Mark(key, at_ms, _weight(fields["address"]))
             case "connected" | "connecting":
                 address = fields["address"]
@@ -191,20 +185,17 @@ def _of_dialler(source: Source, book: Book) -> Iterator[Mark]:
                 if line.event == "connecting":
                     dialled[address] = at_ms
                 if line.event == "connected" or at_ms - before_ms > _RECURS_MS:  # not each try of many in vain
-                    if address in book.names:
-                        yield Mark(f"conn {host}>{address}", at_ms, 3.0)
-                    else:
-                        yield from _there(f"conn {host}", address, at_ms, 3.0)
+                    yield Mark(f"conn {host}{'>' if address in book.names else AT}{address}", at_ms, 3.0)
             case "closed":
                 address = fields.get("address", "")
-                if at_ms - lost.get(address, -1e18) > _RECURS_MS:
-                    yield Mark(f"lost {address}", at_ms, 0.5)
-                    if address in book.names:
-                        yield Mark(f"disc {host}>{address}", at_ms, 3.0)
-                        yield Mark(f"gone {address}", at_ms, 2.0)
+                is_broker, is_new = address in book.names, at_ms - lost.get(address, -1e18) > _RECURS_MS
                 lost[address] = at_ms
-                if address not in book.names:
-                    yield from _there(f"disc {host}", address, at_ms, 3.0)
+                if is_new:
+                    yield Mark(f"lost {address}", at_ms, 0.5)
+                if is_new and is_broker:
+                    yield Mark(f"gone {address}", at_ms, 2.0)
+                if is_new or not is_broker:
+                    yield Mark(f"disc {host}{'>' if is_broker else AT}{address}", at_ms, 3.0)
             case "heartbeat":
                 if client and fields.get("address") and fields.get("result") == "success":
                     yield Mark(f"client {client}>{fields['address']}", at_ms, 1.0)

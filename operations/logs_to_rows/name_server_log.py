@@ -14,6 +14,7 @@ line shows it.
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from .book import Book, queue_row
@@ -34,6 +35,7 @@ STOPS = ("server_stops", "server_stopped")
 class NameServerLog:
     def __init__(self, source: Source, book: Book, rows: Rows, max_topics: int) -> None:
         self._source, self._book, self._rows = source, book, rows
+        self._put = partial(rows.put_line, source, "name_server")
         self._alive: dict[str, str] = {}
         """Address → broker name."""
         self._ids: dict[str, int] = {}
@@ -104,10 +106,6 @@ class NameServerLog:
                 seen.add(address)
                 if self._book.broker(address) is not None:
                     self._arrive(first, address, learnt="inferred")
-
-    def _put(self, line: Line, event: str, *, learnt: str = "log", value: Any = None, **fields: Any) -> None:
-        at_ms = self._source.wall_ms(line)
-        self._rows.put(at_ms, self._source.name, "name_server", event, line, learnt=learnt, value=value, **fields)
 
     # --- one line -----------------------------------------------------------------------------------------------------
 

@@ -7,13 +7,14 @@ other logs.
 
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...chaos.topology import broker_node
 from .book import Book, broker_identity, client_by_path, has_word
-from .dialler_log import ident
-from .marks import CHANNELS, client_id, host_of
+from .clocks import ANY, AT
+from .marks import ENDS_OF, client_id, host_of, marks_of
 from .signs import is_near
 from .sources import BROKER, CLIENT, NAME_SERVER, Source
 
@@ -51,25 +52,18 @@ def first_names(sources: Sequence[Source], book: Book) -> None:
             identity = broker_identity(source, book)
             source.name = broker_node(identity[0], identity[1]) if identity is not None else ""
     servers = [source for source in sources if source.kind == NAME_SERVER]
-    own = [_OWN_NAME.search(source.key) for source in servers]
-    if servers and all(own) and len({found[2] for found in own if found}) == len(servers):
-        for source, found in zip(servers, own, strict=True):
-            source.name = f"ns-{int(found[2])}" if found else ""
-    else:
-        for number, source in enumerate(servers):
-            source.name = f"ns-{number}"
+    own = [int(found[2]) for source in servers if (found := _OWN_NAME.search(source.key))]
+    for source, number in zip(servers, own if len({*own}) == len(servers) else itertools.count(), strict=False):
+        source.name = f"ns-{number}"
     clients = [source for source in sources if source.kind == CLIENT]
     for source in clients:
         if client_id(source) is None:
             source.client = client_by_path(source, book)
-    numbers: dict[str, int] = {}
+    numbers: dict[str, Iterator[int]] = defaultdict(itertools.count)
     for source in clients:
         found = _CLIENT_NAME.search(source.key)
-        kind = kind_of_client(source) if found is None else ""
-        stem = {"producer": "producer", "consumer": "consumer"}.get(kind, "client")
-        source.name = found[1].lower() if found else f"{stem}-{numbers.setdefault(stem, 0)}"
-        if not found:
-            numbers[stem] += 1
+        stem = kind_of_client(source) or "client"
+        source.name = found[1].lower() if found else f"{stem}-{next(numbers[stem])}"
     for source in sources:
         base, number = source.name or f"broker-{source.key.rpartition('/')[2]}", 1
         source.name = base
@@ -145,21 +139,16 @@ def _boot_address(source: Source) -> str | None:
     return None if found is None or found.startswith("0.0.0.0") else found
 
 
-def _port(source: Source) -> str | None:
-    said = [
-        line.fields.get("value")
-        for line in source.lines
-        if line.event == "setting" and line.fields.get("key") == "listenPort"
-    ]
-    return said[-1] if said else None
-
-
 def _matched(
     servers: Sequence[Source], addresses: Sequence[str], sources: Sequence[Source], book: Book
 ) -> Mapping[str, tuple[str, str]]:
     """Return each NameServer's address, and how the address is known, best pairs first."""
-    seen = {address: _seen_at(address, sources, book) for address in addresses}
-    told = {source.name: _tells(source) for source in servers}
+    seen: dict[str, dict[str, list[float]]] = {address: {} for address in addresses}
+    for source in sources:
+        for address, moments in _moments(source, book).items() if source.kind != NAME_SERVER else ():
+            for what, times in moments.items() if address in seen else ():
+                seen[address][what] = sorted([*seen[address].get(what, ()), *times])
+    told = {source.name: _moments(source, book)[ANY] for source in servers}
     scores = {
         (source.name, address): _score(source, address, seen[address], told[source.name])
         for source in servers
@@ -213,7 +202,7 @@ def _score(
     if _boot_address(source) == address:
         return 200.0, "it says so when it boots"
     score, why = 0.0, []
-    own = _port(source)
+    own = source.settings.get("listenPort")
     if own is not None and own != port:
         score -= 5.0
     elif own is not None:
@@ -237,36 +226,13 @@ def _is_part(path: str, host: str) -> bool:
     return not host.replace(".", "").isdigit() and any(part in words for part in path.split("/"))
 
 
-def _tells(source: Source) -> dict[str, list[float]]:
-    """Moments in a NameServer's log that concern it alone: registrations and closes, by broker."""
-    found: dict[str, list[float]] = {}
-    for line in source.lines:
-        if line.event in ("master_address", "broker_registered"):
-            found.setdefault(f"reg {line.fields['address']}", []).append(source.wall_ms(line))
-        elif line.event in ("channel_active", "channel_inactive"):
-            key = f"{CHANNELS[line.event]} {host_of(line.fields['address'])}"
-            found.setdefault(key, []).append(source.wall_ms(line))
-    return {key: sorted(times) for key, times in found.items()}
-
-
-def _seen_at(address: str, sources: Sequence[Source], book: Book) -> dict[str, list[float]]:
-    """Moments in others' logs that concern this address alone: registered, connected, closed."""
-    found: dict[str, list[float]] = {}
-    for source in sources:
-        own, host = None, None
-        if source.kind == BROKER:
-            identity = broker_identity(source, book)
-            own = identity[2] if identity is not None else None
-            host = host_of(own) if own else None
-        elif source.kind == CLIENT:
-            host = ident(source)["address"]
-        last: dict[str, float] = {}
-        for line in source.lines:
-            if line.event == "registered" and line.fields["name_server"] == address and own:
-                found.setdefault(f"reg {own}", []).append(source.wall_ms(line))
-            elif line.event in ("connected", "closed") and line.fields.get("address") == address and host:
-                at_ms = source.wall_ms(line)
-                if at_ms - last.get(line.event, -1e18) > _NEAR_MS:  # one end of a channel prints several lines
-                    found.setdefault(f"{CHANNELS[line.event]} {host}", []).append(at_ms)
-                last[line.event] = at_ms
-    return {key: sorted(times) for key, times in found.items()}
+def _moments(source: Source, book: Book) -> dict[str, dict[str, list[float]]]:
+    """Return by a NameServer's address (`ANY`: the log's own) when a broker registered there, and when a host connected
+    or closed its connection."""
+    found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    shift_ms, unknown = source.zone_ms + source.offset_ms, (source.name, "None")
+    for mark in sorted(marks_of(source, book), key=lambda one: one.at_ms):
+        what, _, address = mark.key.partition(AT)
+        if address and what.startswith(("reg ", *ENDS_OF)) and what.partition(" ")[2] not in unknown:
+            found[address][what].append(mark.at_ms - shift_ms)
+    return found

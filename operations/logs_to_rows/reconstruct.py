@@ -1,7 +1,7 @@
 """Reconstructs an incident from log lines: which process wrote which log, clocks, topology, timers, history rows,
 events in order. No Spark.
 
-plain_logs(folder) or gather(spark, places) ─► reconstruct ─► Reconstructed ─► episodes_of (faults) ─► incident.json
+gather(spark, places) ─► reconstruct ─► Reconstructed ─► episodes_of (faults) ─► incident.json
 """
 
 import math
@@ -297,18 +297,16 @@ def _of_roles(sources: Sequence[Source]) -> dict[str, dict[str, bool]]:
     """Return each broker's settings that let its role change, from its log or by their effects."""
     found: dict[str, dict[str, bool]] = defaultdict(dict)
     for source in sources:
-        for line in source.lines if source.kind == BROKER else ():
+        if source.kind != BROKER:
+            continue
+        said = (key for key, value in source.settings.items() if value.strip().lower() == "true")
+        found[source.name] |= {key: True for key in said if key in (DLEDGER, CONTROLLER, ACTING_MASTER)}
+        for line in source.lines:
             if line.event == "election_told":
                 found[source.name][DLEDGER] = True
             elif line.event == "role_changes" and "epoch" in line.fields:
                 found[source.name][CONTROLLER] = True
-            elif (
-                line.event == "setting"
-                and line.fields["key"] in (DLEDGER, CONTROLLER, ACTING_MASTER)
-                and line.fields["value"].strip().lower() == "true"
-            ):
-                found[source.name][line.fields["key"]] = True
-    return dict(found)
+    return {name: settings for name, settings in found.items() if settings}
 
 
 def _doubts(nodes: Nodes, sources: Sequence[Source]) -> dict[str, list[str]]:

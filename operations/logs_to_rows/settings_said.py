@@ -3,47 +3,44 @@ no I/O."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 from ...chaos.oracle.timers import Timers
 from ...remoting.node.profile import Profile
 from .line import Line
 from .sources import BROKER, CLIENT, NAME_SERVER, Source
 
-_SETTINGS: dict[str, tuple[str, str, float]] = {
-    "registerNameServerPeriod": ("R_ms", BROKER, 1.0),
-    "registerBrokerTimeoutMills": ("B_ms", BROKER, 1.0),
-    "scanNotActiveBrokerInterval": ("S_ms", NAME_SERVER, 1.0),
-    "serverChannelMaxIdleTimeSeconds": ("I_ms", NAME_SERVER, 1000.0),
-    "pollNameServerInterval": ("P_ms", CLIENT, 1.0),
-    "heartbeatBrokerInterval": ("H_ms", CLIENT, 1.0),
-    "mqClientApiTimeout": ("A_ms", CLIENT, 1.0),
-    "connectTimeoutMillis": ("C_ms", BROKER, 1.0),
+
+class _Timer(NamedTuple):
+    symbol: str
+    """The timer's letter in oracle/timers.py."""
+    setting: str = ""
+    """RocketMQ's name of the setting that a log of `kind` has, in milliseconds or `Seconds`."""
+    kind: str = ""
+
+
+_TIMERS: Mapping[str, _Timer] = {
+    "registration_period": _Timer("R", "registerNameServerPeriod", BROKER),
+    "registration_timeout": _Timer("B", "registerBrokerTimeoutMills", BROKER),
+    "expiry": _Timer("E"),
+    "scan": _Timer("S", "scanNotActiveBrokerInterval", NAME_SERVER),
+    "idle": _Timer("I", "serverChannelMaxIdleTimeSeconds", NAME_SERVER),
+    "route_poll": _Timer("P", "pollNameServerInterval", CLIENT),
+    "request_timeout": _Timer("A", "mqClientApiTimeout", CLIENT),
+    "connect_timeout": _Timer("C", "connectTimeoutMillis", BROKER),
+    "heartbeat": _Timer("H", "heartbeatBrokerInterval", CLIENT),
 }
-WORDS = {
-    "R_ms": "registration_period",
-    "B_ms": "registration_timeout",
-    "E_ms": "expiry",
-    "S_ms": "scan",
-    "I_ms": "idle",
-    "P_ms": "route_poll",
-    "A_ms": "request_timeout",
-    "C_ms": "connect_timeout",
-    "H_ms": "heartbeat",
-}
+"""Each timer by its word in incident.json."""
+_BY_SETTING = {(timer.kind, timer.setting): timer for timer in _TIMERS.values()}
 _FITTED_FROM = 4
-
-
-def profile_of(sources: Sequence[Source]) -> Profile:
-    """Return 5.x if any server's log is of RocketMQ 5.x, else 4.9. Without servers' logs, the clients' logs decide."""
-    servers = [source for source in sources if source.kind != CLIENT]
-    return Profile.V5_X if any(source.is_v5 for source in servers or sources) else Profile.V4_9
 
 
 def timers_of(sources: Sequence[Source]) -> tuple[Timers, dict[str, Any]]:
     """Return RocketMQ's timers, and for each timer its value (`ms`), where the value comes from (`by`), and log lines
     that show it (`lines`)."""
-    profile = profile_of(sources)
+    deciding = [source for source in sources if source.kind != CLIENT] or sources  # clients may be of another version
+    profile = Profile.V5_X if any(source.is_v5 for source in deciding) else Profile.V4_9
     said: dict[str, list[tuple[float, Line]]] = defaultdict(list)
     for source in sources:
         for line in source.lines:
@@ -54,7 +51,8 @@ def timers_of(sources: Sequence[Source]) -> tuple[Timers, dict[str, Any]]:
     default = Timers.for_profile(profile)
     chosen: dict[str, float] = {}
     known: dict[str, Any] = {}
-    for symbol, word in WORDS.items():
+    for word, timer in _TIMERS.items():
+        symbol = f"{timer.symbol}_ms"
         value, by, lines = float(getattr(default, symbol)), "default", list[Line]()
         if said[symbol]:
             value, by = max(one for one, _ in said[symbol]), "settings"
@@ -69,15 +67,10 @@ def timers_of(sources: Sequence[Source]) -> tuple[Timers, dict[str, Any]]:
 
 
 def _setting(source: Source, line: Line, said: dict[str, list[tuple[float, Line]]]) -> None:
-    found = _SETTINGS.get(line.fields.get("key", ""))
-    if found is None or found[1] != source.kind:
-        return
-    try:
-        value = float(line.fields.get("value", "")) * found[2]
-    except ValueError:
-        return
-    if value > 0:
-        said[found[0]].append((value, line))
+    timer = _BY_SETTING.get((source.kind, line.fields["key"]))
+    with suppress(ValueError):
+        if timer is not None and (value := float(line.fields["value"])) > 0:
+            said[f"{timer.symbol}_ms"].append((value * 1000 if timer.setting.endswith("Seconds") else value, line))
 
 
 def _fitted(sources: Sequence[Source], event: str, of: str) -> tuple[float, list[Line]] | None:

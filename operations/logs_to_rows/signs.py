@@ -192,6 +192,21 @@ def bundles(items: Iterable[T], at_ms: Callable[[T], float], within_ms: float) -
     return found
 
 
+def heads(links: Iterable[tuple[T, T]]) -> Callable[[T], T]:
+    """Return a function that gives the same item for all items that the links join, directly or through others."""
+    head: dict[T, T] = {}
+
+    def find(one: T) -> T:
+        while (up := head.setdefault(one, one)) != one:
+            head[one] = head.get(up, up)
+            one = up
+        return one
+
+    for one, other in links:
+        head[find(one)] = find(other)
+    return find
+
+
 def last_before(times: Sequence[float], at_ms: float) -> float:
     """Return the last time before `at_ms` in a list of ascending times; -inf if there is none."""
     at = bisect_left(times, at_ms)

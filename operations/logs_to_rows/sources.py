@@ -15,6 +15,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from ...chaos.logs.stream import FileRead
+from ...chaos.oracle.intervals import grouped
 from .line import UNDATED_MS, WRITTEN_BY, Line
 
 NAME_SERVER, BROKER, CLIENT, ELECTOR = "name_server", "broker", "client", "controller"
@@ -83,6 +84,11 @@ class Source:
         return self.key.lower()
 
     @property
+    def settings(self) -> dict[str, str]:
+        """The settings that the program logged when it started last."""
+        return {line.fields["key"]: line.fields["value"] for line in self.lines if line.event == "setting"}
+
+    @property
     def is_v5(self) -> bool:
         return any(_is_v5(line) for line in self.lines)
 
@@ -106,20 +112,16 @@ def _is_v5(line: Line) -> bool:
 
 def sources_of(lines: Iterable[Line], files: Sequence[FileRead] = ()) -> list[Source]:
     """Return each process's log in order of file paths, with the lines in the order in which they were written."""
-    by_stream: dict[tuple[str, str], list[Line]] = defaultdict(list)
-    for line in lines:
-        by_stream[line.file, line.prefix].append(line)
     by_stream = {
         stream: _without_copies(part)
-        for (file, prefix), found in by_stream.items()
+        for (file, prefix), found in grouped(((line.file, line.prefix), line) for line in lines).items()
         for stream, part in _of_each_program(file, prefix, found).items()
     }
     votes_of = {stream: _votes(found) for stream, found in by_stream.items()}
     kinds = {stream: max(votes, key=votes.__getitem__, default="") for stream, votes in votes_of.items()}
-    grouped = _joined(_grouped(by_stream, kinds), by_stream)
     about = {one.file: one for one in files}
     made = []
-    for (key, _), streams in sorted(grouped.items()):
+    for (key, _), streams in sorted(_joined(_by_process(by_stream, kinds), by_stream).items()):
         votes: Counter[str] = Counter()
         for stream in streams:
             votes.update(votes_of[stream])
@@ -237,18 +239,18 @@ def _counted(streams: Iterable[tuple[str, str]]) -> frozenset[str]:
 
 
 def _joined(
-    grouped: Mapping[tuple[str, str], list[tuple[str, str]]], by_stream: Mapping[tuple[str, str], Sequence[Line]]
+    by_process: Mapping[tuple[str, str], list[tuple[str, str]]], by_stream: Mapping[tuple[str, str], Sequence[Line]]
 ) -> dict[tuple[str, str], list[tuple[str, str]]]:
     """Join logs without a known owner to the only other log in their folder."""
-    found = {key: list(streams) for key, streams in grouped.items()}
-    for key, streams in grouped.items():
+    found = {key: list(streams) for key, streams in by_process.items()}
+    for key, streams in by_process.items():
         writers = {line.writer for stream in streams for line in by_stream[stream]}
         if key[1] or writers != {"java-server"}:
             continue
         folder = streams[0][0].rpartition("/")[0]
         beside = [
             other
-            for other, others in grouped.items()
+            for other, others in by_process.items()
             if other[1] in (NAME_SERVER, BROKER) and others[0][0].rpartition("/")[0] == folder
         ]
         if len(beside) == 1:
@@ -270,7 +272,7 @@ class _Place(NamedTuple):
     """The date or number of a rotation."""
 
 
-def _grouped(
+def _by_process(
     by_stream: Mapping[tuple[str, str], Sequence[Line]], kinds: Mapping[tuple[str, str], str]
 ) -> dict[tuple[str, str], list[tuple[str, str]]]:
     """Group the logs by the process that wrote them."""
@@ -279,13 +281,13 @@ def _grouped(
     nodes: dict[tuple[str, str], set[str]] = defaultdict(set)
     for place in places.values():
         nodes[place.home, place.kind] |= {place.node} - {""}
-    grouped: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
+    by_place: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
     for stream, place in places.items():
         beside = nodes[place.home, place.kind]
         node = place.node or (next(iter(beside)) if len(beside) == 1 else "")  # remoting.log beside broker-a.log
-        grouped["/".join(filter(None, (place.home, node))) or place.kind, place.kind].append(stream)
+        by_place["/".join(filter(None, (place.home, node))) or place.kind, place.kind].append(stream)
     found: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
-    for (key, kind), streams in grouped.items():
+    for (key, kind), streams in by_place.items():
         units = [[by_stream[one] for one in streams if places[one].unit == places[stream].unit] for stream in streams]
         are_apart = any(_are_apart(*pair, kind) for unit in units for pair in combinations(unit, 2))
         for stream in streams:

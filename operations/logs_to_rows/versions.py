@@ -2,13 +2,13 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from .line import Line
+from .line import EVENTS, Line
 
 _Version = tuple[int, ...]
-_FIRST, _LAST_4, _NEWEST = (3, 0), (4, 9, 8), (5, 9)
+_FIRST, _NEWEST = (3, 0), (5, 9)
 _CLIENT_SAYS = re.compile(r"V(\d+)_(\d+)_(\d+)")
 _JAR = re.compile(r"rocketmq-[a-z]+-(\d+)\.(\d+)\.(\d+)")
 """In stack traces, where logback prints the jar of a class."""
@@ -16,40 +16,30 @@ _LOOKED_AT = 20_000
 
 
 class _Tell(NamedTuple):
-    """Lines of this event with, or without, these fields are of these versions only."""
+    """Lines of an event that fit this are of these versions only."""
 
-    event: str
-    fits: Callable[[Mapping[str, str]], bool]
+    fields: Sequence[str]
+    """`key` or `key=value`: the line has the field; `-key`: it lacks the field, and is not cut."""
     since: _Version
     until: _Version
 
+    def fits(self, said: Mapping[str, str]) -> bool:
+        lacks = {word[1:] for word in self.fields if word[0] == "-"}
+        if lacks and not said.keys().isdisjoint(lacks | {"cut"}):
+            return False
+        has = (word.partition("=") for word in self.fields if word[0] != "-")
+        return all(said.get(key) == value if sign else key in said for key, sign, value in has)
 
-def _has(key: str, value: str | None = None) -> Callable[[Mapping[str, str]], bool]:
-    return lambda fields: key in fields if value is None else fields.get(key) == value
+
+def _number(text: str) -> _Version:
+    return tuple(map(int, text.split(".")))
 
 
-def _lacks(*keys: str) -> Callable[[Mapping[str, str]], bool]:
-    return lambda fields: not fields.keys() & set(keys) and "cut" not in fields
-
-
-_TELLS = (
-    _Tell("broker_registered", _has("spelt", "registerd"), _FIRST, (4, 1, 0)),
-    _Tell("broker_registered", _lacks("cluster"), _FIRST, _LAST_4),
-    _Tell("broker_registered", _lacks("spelt"), (4, 2, 0), _NEWEST),
-    _Tell("broker_registered", _has("cluster"), (5, 0), _NEWEST),
-    _Tell("master_address", lambda fields: True, (4, 9, 4), _LAST_4),
-    _Tell("registered", _lacks("spelt", "id"), _FIRST, (4, 4, 0)),
-    _Tell("registered", _has("id"), (4, 5), _LAST_4),
-    _Tell("registered", _has("spelt"), (5, 0), _NEWEST),
-    _Tell("channel_destroyed", _has("broker_info"), (5, 0), _NEWEST),
-    _Tell("channel_destroyed", _has("address"), _FIRST, _LAST_4),
-    _Tell("scanned", lambda fields: True, (5, 0), _NEWEST),
-    _Tell("route_changed", _has("spelt", "odl"), _FIRST, (3, 2)),
-    _Tell("client_created", lambda fields: "config" in fields and "version" not in fields, _FIRST, (4, 3, 0)),
-    _Tell("name_server_boot", _lacks("serialize"), _FIRST, (3, 5)),
-    _Tell("broker_boot", _lacks("serialize"), _FIRST, (3, 5)),
-)
-_BY_EVENT = {event: [one for one in _TELLS if one.event == event] for event in {one.event for one in _TELLS}}
+_TELLS = {
+    event: [_Tell(fields.split(), _number(since), _number(until)) for fields, since, until in about["versions"]]
+    for event, about in EVENTS.items()
+    if "versions" in about
+}
 
 
 class Written(NamedTuple):
@@ -76,7 +66,7 @@ def version_of(lines: Iterable[Line]) -> Written | None:
                 known = tuple(map(int, found.groups()))
                 exact[known] += 1
                 first.setdefault(known, line)
-        for tell in _BY_EVENT.get(line.event, ()):
+        for tell in _TELLS.get(line.event, ()):
             if (tell.since > since or tell.until < until) and tell.fits(line.fields):
                 since, until, by = max(since, tell.since), min(until, tell.until), line
     if exact:

@@ -48,6 +48,10 @@ class Rows:
             row["value"] = said
         self.made.append(row)
 
+    def put_line(self, source: Source, role: str, line: Line, event: str, **fields: Any) -> None:
+        """Add the row that a line of this log makes."""
+        self.put(source.wall_ms(line), source.name, role, event, line, **fields)
+
     def on_axis(self, origin_ms: float) -> list[Row]:
         """Return the rows in order, with times since `origin_ms`; `seq` counts from 0 in each process of a node."""
         ordered = sorted(self.made, key=lambda row: float(row["time_ms"]))

@@ -1,8 +1,10 @@
 """Makes the scenario of `--fault KIND`. Also finds each fault in a scenario: its begin, its end, and the nodes that it
 separates."""
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...chaos.errors import ScenarioError, nearest
@@ -20,6 +22,8 @@ LASTS_S = 240.0
 
 
 class FaultKind(NamedTuple):
+    """A kind of fault of `--fault`, from faults.toml."""
+
     says: str
     begins: Mapping[str, Any]
     """The entry of the timeline."""
@@ -28,44 +32,8 @@ class FaultKind(NamedTuple):
     lasts_s: float = LASTS_S
 
 
-KINDS: Mapping[str, FaultKind] = {
-    "crash": FaultKind("broker-a's process is killed", {"do": "kill", "nodes": ["broker-a"]}, "restart"),
-    "stop": FaultKind("broker-a is stopped and unregisters", {"do": "stop", "nodes": ["broker-a"]}, "restart"),
-    "hang": FaultKind("broker-a hangs (SIGSTOP)", {"do": "pause", "nodes": ["broker-a"]}, "resume"),
-    "power-off": FaultKind("broker-a's host loses its power", {"do": "packet_loss", "links": ["isolate broker-a"]}),
-    "black-hole": FaultKind(
-        "everything to and from broker-a is held", {"do": "black_hole", "links": ["isolate broker-a"]}
-    ),
-    "partition": FaultKind(
-        "broker-a and ns-0 do not reach each other", {"do": "packet_loss", "links": ["broker-a <-> ns-0"]}
-    ),
-    "one-way": FaultKind(
-        "nothing of broker-a reaches ns-0",
-        {"do": "packet_loss", "links": ["broker-a -> ns-0"], "stream": "upstream"},
-    ),
-    "one-way-back": FaultKind(
-        "nothing of ns-0 reaches broker-a",
-        {"do": "packet_loss", "links": ["broker-a -> ns-0"], "stream": "downstream"},
-    ),
-    "slow": FaultKind(
-        "what goes to and from broker-a takes 600 ms each way",
-        {"do": "latency", "links": ["* <-> broker-a"], "latency_ms": 600},
-        lasts_s=120,
-    ),
-    "name-server-crash": FaultKind("ns-0's process is killed", {"do": "kill", "nodes": ["ns-0"]}, "restart"),
-    "name-server-hang": FaultKind("ns-0 hangs (SIGSTOP)", {"do": "pause", "nodes": ["ns-0"]}, "resume"),
-    "name-server-power-off": FaultKind("ns-0's host loses its power", {"do": "packet_loss", "links": ["isolate ns-0"]}),
-    "name-server-restart": FaultKind(
-        "ns-0 is started again, and knows nobody", {"do": "kill", "nodes": ["ns-0"]}, "restart", lasts_s=1
-    ),
-    "wipe-write-permission": FaultKind(
-        "broker-a's write permission is wiped at every NameServer",
-        {"do": "wipe_write_perm", "nodes": [], "broker": "broker-a"},
-        "add_write_perm",
-    ),
-}
-
-
+_FILE = tomllib.loads(Path(__file__).with_name("faults.toml").read_text(encoding="utf-8"))
+KINDS = {name: FaultKind(**about) for name, about in _FILE.items()}
 _MEANS = {
     "packet_loss": " (no packet passes, so no connection can be opened)",
     "black_hole": " (no data passes, while connections can be opened)",

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...chaos.errors import ScenarioError
+from ...chaos.faults.kinds import FAULTS
 from ...chaos.history.schema import Row, object_of
 from ...chaos.history.transitions import is_system, later_lists_of, lists_of
 from ...chaos.oracle.timers import Timers
@@ -224,27 +225,16 @@ def _timeline(
     entries.sort(key=lambda one: float(one[0]["at_s"]))
     told = [names.translated(entry) for entry, _ in entries]
     ends_s = round((to_ms - from_ms) / 1000, 3)
-    links, killed, paused = False, dict[str, None](), dict[str, None]()
+    links, ended = False, {"restart": dict[str, None](), "resume": dict[str, None]()}
     for entry in told:
-        do, nodes = entry.get("do"), entry.get("nodes") or ()
-        if do == "heal":
-            links = bool(entry.get("links") or entry.get("faults"))
-        elif entry.get("links"):
-            links = True
-        for node in nodes:
-            if do in ("kill", "stop"):
-                killed[node] = None
-            elif do == "pause":
-                paused[node] = None
-            elif do in ("restart", "resume"):
-                killed.pop(node, None)
-                paused.pop(node, None)
-    if killed:
-        told.append({"at_s": ends_s, "do": "restart", "nodes": [*killed]})
-    if paused:
-        told.append({"at_s": ends_s, "do": "resume", "nodes": [*paused]})
-    if links:
-        told.append({"at_s": ends_s, "do": "heal"})
+        do, nodes = entry["do"], entry.get("nodes") or ()
+        links = bool(entry.get("links") or (entry.get("faults") if do == "heal" else links))
+        if do in ended:
+            ended = {by: {node: None for node in of if node not in nodes} for by, of in ended.items()}
+        elif (ended_by := getattr(FAULTS.get(do), "ended_by", "")) in ended:
+            ended[ended_by] |= dict.fromkeys(nodes)
+    told += [{"at_s": ends_s, "do": do, "nodes": [*nodes]} for do, nodes in ended.items() if nodes]
+    told += [{"at_s": ends_s, "do": "heal"}] if links else []
     return told, {at: place for at, (_, place) in enumerate(entries)}
 
 

@@ -16,6 +16,7 @@ from ...chaos.history import stored
 from ...chaos.history.schema import Row
 from ...chaos.history.stored import parquet_files
 from ...chaos.history.transitions import EVENTS, later_lists_of, lists_of
+from ...chaos.oracle.intervals import grouped
 from ...chaos.oracle.world import World
 from ...chaos.scenarios.document import read as read_document
 from .phases import EVENTS as OF_PHASES
@@ -135,11 +136,9 @@ def compared_to_ms(rows: Iterable[Mapping[str, Any]], world: World) -> float:
 
 def exactness(rows: Iterable[Mapping[str, Any]]) -> dict[str, float]:
     """Return how late each node's timers usually fired, which is the possible error of the node's times."""
-    lags: dict[str, list[float]] = {}
-    for row in rows:
-        if row["event"] == "timer_lag" and row.get("lag_ms") is not None:
-            lags.setdefault(row["node"], []).append(float(row["lag_ms"]))
-    return {node: sorted(found)[int(_LAG_SHARE * (len(found) - 1))] for node, found in lags.items()}
+    lags = (row for row in rows if row["event"] == "timer_lag" and row.get("lag_ms") is not None)
+    by_node = grouped((row["node"], float(row["lag_ms"])) for row in lags)
+    return {node: sorted(found)[int(_LAG_SHARE * (len(found) - 1))] for node, found in by_node.items()}
 
 
 def _ours(document: dict[str, Any]) -> list[str]:

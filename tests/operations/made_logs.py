@@ -6,7 +6,6 @@ from pathlib import Path
 
 from nemesrv.operations.cluster.logged import LOOK_UPS
 from nemesrv.operations.inferring.said import Hearing
-from nemesrv.operations.inferring.suffering import EVENTS
 from nemesrv.operations.logs_to_rows.gather import Gathered, gather
 
 BEGIN = datetime(2026, 6, 27, 8, 0, 0, tzinfo=UTC)
@@ -118,4 +117,4 @@ def logs_of(
 
 
 def read_logs(places: Sequence[Path | str]) -> Gathered:
-    return gather(None, places, LOOK_UPS | EVENTS, Hearing)
+    return gather(None, places, LOOK_UPS, Hearing)

@@ -10,7 +10,6 @@ from click.testing import CliRunner
 from nemesrv.chaos.commands.doctor import doctor
 from nemesrv.chaos.errors import HarnessError
 from nemesrv.operations.cluster.doctor import Diagnosis, diagnosed
-from nemesrv.operations.cluster.probable import Answer
 from nemesrv.operations.inferring.conditions import Condition
 from tests.chaos.logs.corpus import Case, cases
 from tests.operations.made_logs import NS_0, NS_1, boot, broker, client, dropped, heard, logs_of, no_route, row
@@ -57,7 +56,7 @@ def test_a_full_disk_said_399_times_wins_over_five_name_servers_without_answer(t
     one = of_files(tmp_path, broker=disk + "".join(TIMED_OUT.format(second=n) for n in range(1, 6)))
     assert (one.answer.name, one.answer.certainty, one.status) == ("disk-full", "certain", 1)
     assert "399 lines say so" in one.answer.sentence
-    assert "name-server-gives-no-answer" in {other.cause for other in one.answer.others}
+    assert "name-server-gives-no-answer" in {other.name for other in one.answer.others}
 
 
 def test_the_first_line_is_the_answer_then_its_lines_with_file_and_number_then_what_to_do(tmp_path: Path) -> None:
@@ -350,9 +349,7 @@ def test_a_broker_that_was_dropped_and_came_back_is_told_as_over(tmp_path: Path)
 
 def test_the_cause_that_an_unknown_leans_to_is_not_told_again_among_the_others() -> None:
     first, second = (Condition(name, 3.0, 1, f"It is {name}.", "", score=0.4) for name in ("one", "two"))
-    told = Answer(
-        name="unknown", certainty="unsure", score=0.6, sentence="Unknown. It is one.", then="", others=[first, second]
-    ).told
+    told = Condition("unknown", 0.0, score=0.6, sentence="Unknown. It is one.", others=[first, second]).told
     assert told[-1] == "   or: two (0.40)"
 
 

@@ -41,7 +41,7 @@ def test_a_name_server_that_is_silent_and_a_broker_that_one_lacks_are_metrics_wi
             return await asyncio.to_thread(read, metrics.port)
         finally:
             metrics.close()
-            await watcher.close()
+            await watcher.aclose()
 
     said = asyncio.run(look())
     assert 'nemesrv_name_server_up{name_server="10.0.1.3:9876"} 0.0' in said

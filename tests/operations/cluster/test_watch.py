@@ -47,7 +47,7 @@ async def watched(world: World) -> AsyncIterator[Watching]:
     try:
         yield watching
     finally:
-        await watching.watcher.close()
+        await watching.watcher.aclose()
 
 
 def cut(world: World, node: str, server: Address) -> None:
@@ -196,7 +196,7 @@ async def test_no_name_server_gets_more_requests_than_the_limit_whatever_there_i
         looked += len(look.name_servers["10.0.1.1:9876"].routes)
         if CLOCK.monotonic_s() - began_s >= 60:
             break
-    await watcher.close()
+    await watcher.aclose()
     assert watcher.calls.asked_of["10.0.1.1:9876"] <= REQUESTS_PER_S * 62 + 10
     assert looked >= 300, "every topic had its turn within the minute"
 

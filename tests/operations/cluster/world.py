@@ -1,5 +1,6 @@
 """A cluster in one process on virtual time whose brokers are started one by one, as a test of doctor or watch needs."""
 
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any, Self
 
@@ -84,7 +85,7 @@ class World:
         await CLOCK.sleep(0.1)
 
     async def see(self, topic: str = "orders", **how: Any) -> ServerAnswers:
-        async with Questions(self.cluster.context("doctor"), self.asked, timeout_s=3.0) as reader:
+        async with aclosing(Questions(self.cluster.context("doctor"), self.asked, timeout_s=3.0)) as reader:
             return await reader.ask(topic, **how)
 
     async def causes(self, topic: str = "orders", **how: Any) -> list[NoRouteCause]:

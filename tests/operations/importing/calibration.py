@@ -334,7 +334,7 @@ def answered(by: str, about: str, place: Path, right: Callable[[str], bool]) -> 
         return
     name, certainty, score, rest = answer.name, answer.certainty, answer.score, [*answer.others]
     if name == "unknown" and rest:
-        name, score = rest[0].cause, rest.pop(0).score
+        name, score = rest[0].name, rest.pop(0).score
     if name != "unknown":
         yield Claim(by, about, name, certainty, score, right(name), answer.share, sum(one.share for one in rest))
 
