@@ -413,12 +413,12 @@ class ToldByHand:
         self._deleted: dict[tuple[str, str], list[Stretch]] = defaultdict(list)
         named: dict[str, set[tuple[str, str]]] = defaultdict(set)
         addresses = {node.name: node.address for node in world.of_kind("slave")}
+        for act in (act for act in world.acts if act.f == "register"):  # also one that was read, and refused
+            named[act.broker].add((str(act.broker_id), act.address))
         for act in (act for act in world.acts if act.may_be_done):
             if act.f in ("register", "wipe_write_perm", "add_write_perm"):
                 self.changed[act.node].setdefault(act.broker, act.began_ms)
-            if act.f == "register":
-                named[act.broker].add((str(act.broker_id), act.address))
-            elif act.f == "switch":
+            if act.f == "switch":
                 named[broker_name(act.node)].add(("0", addresses.get(act.node) or ""))
             elif act.f == "delete_topic":
                 self._deleted[act.node, act.topic].append(Stretch(act.began_ms, self._until_ms(act)))

@@ -165,7 +165,8 @@ def _refusals(control: Control, world: World) -> Iterator[Refusal]:
             yield Refusal(broker, "", TO_A_MASTER, stretch, _has_code(ResponseCode.SERVICE_NOT_AVAILABLE))
         for disk in full:
             yield Refusal(broker, "", TO_A_FULL_DISK, disk.surely)
-            yield Refusal(broker, "", CODES_OF_A_FULL_DISK, disk.surely, _is_refused_but_by(_OF_A_FULL_DISK))
+            is_bad, queues = _is_refused_but_by(_OF_A_FULL_DISK), _fewest_queues(control, world, broker.name)
+            yield Refusal(broker, "", CODES_OF_A_FULL_DISK, disk.surely, is_bad, 0, queues)
     for broker in world.of_kind("broker"):
         for gone in slave_processes_gone(world, broker.name):
             yield Refusal(broker, "", WITHOUT_SLAVE, gone, _has_code(ResponseCode.FLUSH_SLAVE_TIMEOUT))
@@ -189,6 +190,14 @@ def _refusals(control: Control, world: World) -> Iterator[Refusal]:
                 stretch = Stretch(from_ms, min(until_ms, *ends, world.end_ms))
                 if from_ms < stretch.end_ms:
                     yield from _of_topic(world, broker, topic, has, stretch)
+
+
+def _fewest_queues(control: Control, world: World, broker: str) -> float:
+    """How many queues each topic of producers had at this broker at any time: a broker refuses others before it looks
+    at its disk."""
+    sent_to = {world.topic_of(node.name) for node in world.of_kind("producer")}
+    rows = (row_of(r.decoded) for r in control.rows("topic") if r.node == broker and r.topic in sent_to)
+    return min((max(has[:2]) for has in rows if has is not None), default=math.inf)
 
 
 def _of_topic(
