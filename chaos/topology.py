@@ -26,6 +26,7 @@ from typing import NamedTuple
 from .shapes import SHAPES, LinkExpressionError, Stream, is_shape, shape_of
 
 CONSUMER_GROUP = "nemesrv-consumers"
+PRODUCER_GROUP = "nemesrv-producers"
 """Of all consumers of the workload's topic that name none."""
 ADMIN = "admin"
 ADDRESS_SERVER = "address-server"

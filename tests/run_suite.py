@@ -213,7 +213,9 @@ class Suite:
             if not self._stopped:
                 results |= self._once_more(results)
         missing = len(self._parts) - len(results)
-        return [*results.values()] + ([] if self._stopped or missing <= 0 else [(1, Sums(failed=missing))])
+        if self._stopped:
+            return [*results.values(), (INTERRUPTED, Sums())]
+        return [*results.values()] + ([(1, Sums(failed=missing))] if missing > 0 else [])
 
     def _once_more(self, results: Mapping[Running, tuple[int, Sums]]) -> dict[Running, tuple[int, Sums]]:
         """New results of the parts whose few failed tests all passed, run once more and alone."""
@@ -251,7 +253,8 @@ class Suite:
                 running = Running(part, self._arguments, folder, at_once=part in self._parts[:1])
                 self._running.append(running)
                 status = running.process.wait()
-                self._stopped = self._stopped or status < 0 or status == INTERRUPTED
+                if isinstance(part, Part):  # tests that cannot be imported are the parts' to tell, not a step's
+                    self._stopped = self._stopped or status < 0 or status == INTERRUPTED
                 if running.fails_all:
                     self._end(signal.SIGINT)
                 ended.put(running)

@@ -261,3 +261,12 @@ def test_where_the_check_fails_what_runs_is_ended_and_its_words_are_shown(folder
     assert done.returncode == 2, done.stdout + done.stderr
     assert "\nmake check:\na line is too long\n" in done.stdout
     assert "KeyboardInterrupt" in done.stdout
+
+
+def test_a_file_that_cannot_be_imported_fails_the_suite_though_compiling_ends_with_it(folder: Path) -> None:
+    (folder / "Makefile").write_text("check:\n\t@true\n")
+    (folder / "test_broken.py").write_text("import nothing_of_this_name\n")
+    done = suite(folder, "--prepare")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "nothing_of_this_name" in done.stdout
+    assert " 1 failed" in last_line(done)

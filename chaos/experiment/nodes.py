@@ -26,7 +26,7 @@ from ..scenarios.defect import Defect
 from ..scenarios.implementations import SERVERS
 from ..scenarios.model import Scenario
 from ..settings.resolve import Settings, config_fields
-from ..topology import ADDRESS_SERVER, NodeKind, broker_id, broker_name
+from ..topology import ADDRESS_SERVER, PRODUCER_GROUP, NodeKind, broker_id, broker_name
 from . import programs
 from .outside_clients import rules_of
 from .programs import Factory
@@ -36,7 +36,6 @@ from .workloads.consumer import ConsumerNode
 from .workloads.prober import ProberNode, ProberWorkload
 from .workloads.producer import ProducerNode, ProducerWorkload
 
-PRODUCER_GROUP = "nemesrv-producers"
 _CLIENTS = (NodeKind.PRODUCER, NodeKind.CONSUMER)
 
 

@@ -7,7 +7,7 @@ rules ask for by node, link and kind is indexed.
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
@@ -421,12 +421,6 @@ class World:
         """Group to its consumers."""
         found = grouped((self.group_of(one.name), one.name) for one in self.of_kind("consumer"))
         return {group: tuple(members) for group, members in found.items()}
-
-    @property
-    def shared_topic(self) -> str | None:
-        """A topic that several groups read; None where each is one group's."""
-        read = Counter(self.topic_of(members[0]) for members in self.groups.values())
-        return next((topic for topic, groups in read.items() if groups > 1), None)
 
     def joined_ms(self, node: str) -> float:
         """When it joined; -inf for one that was there from the start, inf for one that never did."""

@@ -47,9 +47,12 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> dict[Profile, Pass]:
     }
 
 
+def judged_by_name(watched: list[Watched], profile: Profile) -> dict[str, RuleVerdict]:
+    return {one.rule.name: one for one in judge_all(watched, rules_of(profile))}
+
+
 def judged(watched: Pass, profile: Profile) -> dict[str, RuleVerdict]:
-    found = judge_all([one for of in watched.values() for one in of], rules_of(profile))
-    return {one.rule.name: one for one in found}
+    return judged_by_name([one for of in watched.values() for one in of], profile)
 
 
 def invalid(verdicts: dict[str, RuleVerdict]) -> set[str]:

@@ -74,7 +74,9 @@ def judge(history: Gathering, world: World) -> Verdict:
         unclear, found = "", [one for one in found if one.more["rule"] in _OF_ONE_ANSWER]
     wrong, unsure = [one for one in found if one.wrong], counts["unsure"] + sum(not one.wrong for one in own)
     first = sorted(wrong or found, key=lambda one: (one.more["rule"] != "forgotten", one.from_ms, one.object))
-    at_brokers = [_at_brokers(client, commits, world) for client, commits in sorted(facts.at_brokers.items())]
+    at_brokers = [
+        _at_brokers(client, commits, world) for client, commits in sorted(facts.at_brokers.items(), key=_unnamed_last)
+    ]
     broken = {rule: sum(one.more["rule"] == rule for one in own) + counts[rule] for rule in _RULES}
     broken["at_brokers"] = sum(facts.at_brokers.values())
     bad = sum(broken.values())
@@ -92,6 +94,10 @@ def judge(history: Gathering, world: World) -> Verdict:
         allowed={"bound_ms": 0.0, "formula": NEVER, "row": ROW},
         findings=(*first[:FINDINGS_MAX], *at_brokers),
     )
+
+
+def _unnamed_last(one: tuple[str, int]) -> tuple[bool, str]:
+    return not one[0], one[0]
 
 
 def _told(measured: Mapping[str, Any]) -> str:

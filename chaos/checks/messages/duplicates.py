@@ -147,9 +147,6 @@ def judge(history: Gathering, world: World) -> Verdict:
     explains."""
     if unclear := world.unclear or world.first_deletion:
         return Verdict.nothing_examined(unclear)
-    if world.shared_topic is not None:
-        why = f"several groups read {world.shared_topic}, and rows do not say which group received a message"
-        return Verdict.nothing_examined(why)
     repeats = history.counted(REPEATS, world).plus(history.counted(TOO_LATE_RECEIPTS, world))
     of, lag_ms = Counter(repeats.counts), measured_lag_ms(history.control.lateness, world)
     rules, first_ms = Redelivery.of(world), commit_ms(world)
@@ -191,7 +188,10 @@ def _received(part: Part, world: World, allowed: Tolerance) -> Repeats:
     rules, each_alone = Redelivery.of(world), bool(world.workload.get("broadcasting"))
     receipts = part.of("receive")
     receipts = receipts.filter(pc.is_valid(receipts["msg_key"]))
-    copy = codes(receipts, "msg_key", *PLACE, *(["node"] if each_alone else []))
+    readers = receipts["node"].cast(pa.string())
+    for group, members in () if each_alone else world.groups.items():
+        readers = pc.if_else(is_one_of(receipts["node"], members), group, readers)
+    copy = codes(receipts.append_column("reader", readers), "msg_key", *PLACE, "reader")
     again = np.bincount(copy)[copy] > 1 if len(copy) else np.zeros(0, bool)
     taken = _first_of_holdings(part.control, "queue_taken")
     of_copy = grouped(zip(copy[again].tolist(), rows_in(receipts.filter(again)), strict=True))

@@ -10,13 +10,14 @@
 Upstream: `PullRequestHoldService`, `ClientHousekeepingService`.
 """
 
+import math
 from collections.abc import Iterator
 
 from ...oracle.broker import CLIENT_SCAN_MS, HOLD_CHECK
 from ...oracle.intervals import Stretch
 from ...oracle.link import MOMENT_MS
 from ...oracle.roles import elects
-from ...oracle.slaves import may_not_copy
+from ...oracle.slaves import made_masters, may_not_copy
 from ...oracle.time_outs import CLIENT_EXPIRED_MS, check_periods, wakes
 from ...oracle.timers import Act
 from ...topology import broker_name, is_slave
@@ -36,9 +37,8 @@ class HeldPulls(Process):
         if is_slave(self.life.node):  # a copied message wakes no pull in 4.9
             row = "PullRequestHoldService.checkHoldRequest: the next check answers the pulls that wait for a message"
             yield from self.finding(LONG_POLL, "answers with what was copied", row, self._copied())
-        else:
-            row = "PullRequestHoldService.notifyMessageArriving: a message wakes the pulls that wait for it"
-            yield from self.finding(LONG_POLL, "wakes held pulls at once", row, self._wakes())
+        row = "PullRequestHoldService.notifyMessageArriving: a message wakes the pulls that wait for it"
+        yield from self.finding(LONG_POLL, "wakes held pulls at once", row, self._wakes())
         row = "ClientHousekeepingService: forgets a client 120 s after its last heartbeat, at the next scan"
         yield from self.finding(EXPIRY, "120 s after a heartbeat", row, self._expiries())
 
@@ -63,13 +63,21 @@ class HeldPulls(Process):
                     yield Act(due_ms, past_ms, 0.0, latest_ms, f"0 .. {wait.symbol}", since_ms=since_ms)
 
     def _wakes(self) -> Iterator[Act]:
-        """How long after it was stored the first message of each woken pull went out: without longPollingEnable at the
-        next check."""
+        """How long after it was stored the first message of each woken pull of a master went out: without
+        longPollingEnable at the next check."""
         for since_ms, run in self._with_start():
             slowest_ms = run.value.get("slowest_ms")
-            if slowest_ms is not None and not self.held(since_ms, run.ended_ms):
+            if slowest_ms is not None and since_ms > self._master_ms and not self.held(since_ms, run.ended_ms):
                 wait = wakes(self.world, self.life.node, since_ms - MOMENT_MS, run.ended_ms)
                 yield Act(run.ended_ms - slowest_ms, slowest_ms, None, *wait, since_ms=since_ms)
+
+    @property
+    def _master_ms(self) -> float:
+        """Since when it is a master: a slave since somebody made it one, or never."""
+        made = made_masters(self.world).get(broker_name(self.life.node))
+        if not is_slave(self.life.node):
+            return -math.inf
+        return made.at_ms if made is not None and made.node == self.life.node else math.inf
 
     def _copied(self) -> Iterator[Act]:
         """The same at a slave, while it copied for certain, so that the message came within a moment. A slave that
@@ -81,7 +89,7 @@ class HeldPulls(Process):
         away += [Stretch(row.time_ms, row.time_ms) for row in self.control.by_process("copies").get(self.process, ())]
         for since_ms, run in self._with_start():
             slowest_ms = run.value.get("slowest_ms")
-            if slowest_ms is None or self.held(since_ms, run.ended_ms):
+            if slowest_ms is None or run.ended_ms > self._master_ms or self.held(since_ms, run.ended_ms):
                 continue
             wait = check_periods(self.world, self.life.node, since_ms - MOMENT_MS, run.ended_ms)[-1]
             stored_ms = run.ended_ms - wait.ms - slowest_ms

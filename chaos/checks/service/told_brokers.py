@@ -29,7 +29,7 @@ from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
 from ...oracle.intervals import grouped
 from ...oracle.queue_owners import least_asked
 from ...oracle.time_outs import HEARTBEAT, SUSPEND_MS
-from ...topology import node_of_client_id
+from ...topology import PRODUCER_GROUP, node_of_client_id
 from ...verdict import Finding
 from ..findings import Done, because, of_done
 from ..record.control import Control, Row, once
@@ -75,8 +75,7 @@ class Told(Process):
             )
         rule = _HEARTBEAT + "names every group of the client"
         if self.kind == "producer":
-            named = {"": PRODUCER}  # where the row does not say
-            yield from self._said("names its group", rule, lambda said: PRODUCER in said.get("groups", named).values())
+            yield from self._said("names its group", rule, self._is_named)
             return
         yield from self._said("names its group", rule, lambda said: group in said.get("groups", (group,)))
         broadcasting = bool(self.world.workload.get("broadcasting"))
@@ -106,6 +105,12 @@ class Told(Process):
         rule = _PULL + "BROKER_SUSPEND_MAX_TIME_MILLIS"
         is_held = least_asked(self.control.rows, "held_ms").get(node) == SUSPEND_MS  # or a broker reads it wrongly
         yield from self._said("asks to be held", rule, lambda said: is_held or said["held_ms"] == SUSPEND_MS, "held_ms")
+
+    def _is_named(self, said: _Said) -> bool:
+        """Whether the producer's group is named, or the row names none; of somebody else's nobody knows the name."""
+        known = PRODUCER_GROUP if self.world.is_ours(self.life.node) else None
+        groups = said.get("groups", {PRODUCER_GROUP: PRODUCER})
+        return any(model == PRODUCER and known in (None, group) for group, model in groups.items())
 
     def _said(self, kind: str, rule: str, is_right: Callable[[_Said], bool], names: str = "") -> Iterator[Finding]:
         """How often brokers were told something; wrong is what is not right, and named by this field."""

@@ -4,7 +4,7 @@ import pytest
 
 from nemesrv.chaos.checks.service.timers_kept import judge
 from nemesrv.chaos.oracle.time_outs import REBALANCE
-from nemesrv.chaos.topology import CONSUMER_GROUP
+from nemesrv.chaos.topology import CONSUMER_GROUP, PRODUCER_GROUP
 from tests.chaos.builder import HOLE, address_of, cluster
 
 from .test_timers_kept import story, wrong
@@ -12,13 +12,21 @@ from .test_timers_kept import story, wrong
 VERSIONS = {"orders": 1, f"%RETRY%{CONSUMER_GROUP}": 1}
 
 
-@pytest.mark.parametrize(("groups", "found"), [({"writers": "PRODUCER"}, []), ({}, ["names its group"]), (None, [])])
+@pytest.mark.parametrize(
+    ("groups", "found"),
+    [
+        ({PRODUCER_GROUP: "PRODUCER"}, []),
+        ({"others": "PRODUCER"}, ["names its group"]),
+        ({}, ["names its group"]),
+        (None, []),
+    ],
+)
 def test_a_heartbeat_names_the_group_of_its_producer(groups: dict[str, str] | None, found: list[str]) -> None:
     """A broker that drops a client whose heartbeats name nobody is right."""
     told = (
         cluster(1, ("broker-a",), ("producer-0",)).at(0).event("producer-0", "scheduled_task", f="x", duration_ms=0.0)
     )
-    told.hears("broker-a", "producer-0", groups={"writers": "PRODUCER"})
+    told.hears("broker-a", "producer-0", groups={PRODUCER_GROUP: "PRODUCER"})
     for at_s in (30, 60, 90):
         told.at(at_s).hears("broker-a", "producer-0", **({} if groups is None else {"groups": groups}))
     if groups == {}:
