@@ -135,8 +135,8 @@ class OffsetsKept(Commits):
     def _kept_ms(self, broker: str, incarnation: int) -> float:
         """When the process before this one wrote its offsets for the last time, at the earliest."""
         ended = [life.end_ms for life in self.world.lives_of(broker) if life.incarnation < incarnation]
-        flush_ms = self.world.number(broker, "flushConsumerOffsetInterval")
-        return max(ended, default=-np.inf) - flush_ms - self.world.timers.lateness_cap_ms
+        by_ms = max(ended, default=-np.inf) - self.world.number(broker, "flushConsumerOffsetInterval")
+        return by_ms - self.control.lateness.tolerance(self.world, (broker,), by_ms, np.inf, 2).valid_up_to_ms
 
     def _begun_below(self) -> Iterator[Unkept]:
         """Queues that a broadcasting consumer began below the offset that its own file had."""

@@ -23,9 +23,9 @@ from ....remoting.errors import ResponseError, RocketMQError, TransportError
 from ....remoting.message import MessageQueue, StoredMessage
 from ....remoting.node.network import Address
 from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
-from ...defects import around, does_nothing, does_nothing_async, every, replace_part
+from ...defects import around, does_nothing, does_nothing_async, every, in_its_parts, replace_part
 from ...experiment.workloads.consumer import ConsumerNode
-from .planting import BROKER_A, CONSUMER_0, CONSUMERS, SLAVE_OF_A, Planted, may_find
+from .planting import BROKER_A, CONSUMER_0, CONSUMERS, SLAVE_OF_A, Planted, from_its_making, may_find
 
 REORDER_S = 1.0
 SKIPPED_OF = 10
@@ -611,6 +611,30 @@ def slave_stops_copying_offsets(broker: Broker) -> None:
             if taken > COPIES:
                 return
         await table(code, take)
+
+
+@planted(CONSUMER_0, "smoke", caught_by="timers_kept")
+def consumer_has_no_version(node: ConsumerNode) -> None:
+    """a consumer's requests have version 0, as if no RocketMQ had made them"""
+    replace_part(node.instance.remoting, "version", 0)
+
+
+@planted(BROKER_A, "broker-stop", caught_by="commits_follow_work")
+@may_find("duplicates")
+@from_its_making
+@in_its_parts
+def broker_reads_its_first_offsets(broker: Broker) -> None:
+    """a broker that starts again reads the offsets of its first write, not those of its last"""
+    offsets, folder = broker.services.offsets, broker._settings
+    first = folder / "consumerOffset.first"
+    if first.exists():
+        offsets.take(first.read_bytes())
+
+    @around(offsets, "persist")
+    def persist(write: Any) -> None:
+        write()
+        if offsets._table and not first.exists():
+            first.write_bytes(offsets.encode())
 
 
 @planted(BROKER_A, "broker-stop", caught_by="commits_follow_work")

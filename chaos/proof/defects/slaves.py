@@ -329,6 +329,24 @@ def slave_made_master_has_no_offsets(broker: Broker) -> None:
         change(*of)
 
 
+@planted(SLAVE_OF_A, "slave-made-master", caught_by="timers_kept")
+@may_find("prompt_answers")
+def slave_made_master_wakes_no_pull(broker: Broker) -> None:
+    """a slave that is made master answers held pulls at the next check of held pulls, as a slave of 4.9 does"""
+    replace_part(broker, "_wake", does_nothing)
+
+
+@planted(SLAVE_OF_A, "slave-made-master", caught_by="duplicates")
+def slave_made_master_delivers_twice(broker: Broker) -> None:
+    """a slave that is made master has two timers for delayed messages, and delivers each message twice"""
+
+    @around(broker._schedule, "_put")
+    def put_twice(put: Any, *delayed: Any) -> Any:
+        if not broker.services.config.is_slave:
+            put(*delayed)
+        return put(*delayed)
+
+
 @planted(SLAVE_OF_A, _READS, caught_by="commits_follow_work")
 @may_find("duplicates")
 def slave_stores_no_commit(broker: Broker) -> None:
