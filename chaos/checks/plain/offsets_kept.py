@@ -45,9 +45,9 @@ class _Worked(NamedTuple):
     until_ms: float
 
 
-def _lowest_since(first: Sequence[Row], told: Sequence[Row]) -> int:
-    """The lowest offset of `told` from the last one of `first`, with which it begins, on; -1 without any."""
-    return min((one["offset"] for one in told[len(first) - 1 :]), default=-1) if first else -1
+def _lowest_since(kept: Sequence[int], told: Sequence[Row]) -> int:
+    """The lowest offset of `told` from the last one on that was kept for certain, by its number; -1 without any."""
+    return min(one["offset"] for one in told[kept[-1] :]) if kept else -1
 
 
 class OffsetsKept(Commits):
@@ -126,16 +126,16 @@ class OffsetsKept(Commits):
                     continue
                 seen.add((row["node"], row["incarnation"]))
                 told = [one for one in of_place[:at] if one["node"] == row["node"]]
-                kept_ms = self._kept_ms(row["node"], row["incarnation"])
-                kept = [one for one in told if one["time_ms"] <= kept_ms]
+                processes = {one["incarnation"] for one in told}
+                kept_ms = {number: self._kept_ms(row["node"], number) for number in processes}
+                kept = [number for number, one in enumerate(told) if one["time_ms"] <= kept_ms[one["incarnation"]]]
                 before, least = row["value"].get("before"), _lowest_since(kept, told)
                 if before is not None and before < least:
-                    yield from self._unkept(_KEPT, place, least, before, row["time_ms"], kept[-1]["time_ms"])
+                    yield from self._unkept(_KEPT, place, least, before, row["time_ms"], told[kept[-1]]["time_ms"])
 
     def _kept_ms(self, broker: str, incarnation: int) -> float:
-        """When the process before this one wrote its offsets for the last time, at the earliest."""
-        ended = [life.end_ms for life in self.world.lives_of(broker) if life.incarnation < incarnation]
-        by_ms = max(ended, default=-np.inf) - self.world.number(broker, "flushConsumerOffsetInterval")
+        """When the process wrote its offsets for the last time, at the earliest."""
+        by_ms = self.world.ended_ms(broker, incarnation) - self.world.number(broker, "flushConsumerOffsetInterval")
         return by_ms - self.control.lateness.tolerance(self.world, (broker,), by_ms, np.inf, 2).valid_up_to_ms
 
     def _begun_below(self) -> Iterator[Unkept]:
@@ -182,9 +182,9 @@ class OffsetsKept(Commits):
             if any(life.start_ms <= row.time_ms and life.end_ms >= asked_ms for life in old):
                 continue  # it may have answered
             told = [one for one in self.of_place.get(place, ()) if one["time_ms"] <= row.time_ms]
-            copied = [one for one in told if one["time_ms"] <= made.copied_ms - SYNCHRONIZED_MS]
+            copied = [n for n, one in enumerate(told) if one["time_ms"] <= made.copied_ms - SYNCHRONIZED_MS]
             if answered < (least := _lowest_since(copied, told)):
-                about = least, answered, row.time_ms, copied[-1]["time_ms"]
+                about = least, answered, row.time_ms, told[copied[-1]]["time_ms"]
                 yield from self._unkept(_UNCOPIED, place, *about, made.node, rule="uncopied")
 
     def _emptied_ms(self, place: Place, life: Life, at_ms: float) -> float | None:
