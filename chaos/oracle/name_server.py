@@ -207,8 +207,10 @@ class BrokerAtNameServer:
             if of is not None:
                 left.remove(of)
             found.append(Registered(Handled.at(at_ms, sure=of is not None and of.is_ok and is_taken), of, channel))
-        # What was acknowledged, and never read, somebody else answered: it stays what the broker says.
-        return found + [Registered(Handled(s.began_ms, s.ended_ms, True, s.began_ms), s) for s in left if s.is_ok]
+        # What was acknowledged, and never read, somebody else answered: it stays what the broker says. One that began
+        # before this process may have been the process's before.
+        unread = (s for s in left if s.is_ok and s.began_ms >= self.life.start_ms)
+        return found + [Registered(Handled(s.began_ms, s.ended_ms, True, s.began_ms), s) for s in unread]
 
     # -- what follows
 
