@@ -37,6 +37,7 @@ from operator import itemgetter
 from typing import Any
 
 from ....clients.consumer.consume_service import KEPT
+from ....clients.consumer.send_back import TO_BROKER
 from ....remoting.message_properties import is_of_share
 from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
 from ...arrow import np, pa, pc
@@ -61,6 +62,7 @@ ROW = "at-least-once: messages whose offset was not committed come again"
 TOO_LATE = "received without the queue"
 MISNAMED = "acknowledged a wrong offset"
 SENT_BACK, UNCOUNTED = "sent back after success", "failed again as a first try"
+STORED_BACK = "stored more often than sent back"
 TOO_SOON, AGAIN_MS = "tried again too soon", 5_000.0
 """`submitConsumeRequestLater`: how long a consumer waits that could not send a message back."""
 FLUSHED_MS = 10_000.0
@@ -98,6 +100,7 @@ def repeats(part: Part, world: World) -> Repeats:
     receipts = part.of("receive")
     messages = pc.count_distinct(receipts["msg_key"]).as_py()
     returned = _returned(part, world, allowed).plus(_tried_again(part, world, allowed))
+    returned = returned.plus(_stored_back(part, world, allowed))
     return received.plus(stored).plus(returned).plus(Repeats({"messages": messages}))
 
 
@@ -246,9 +249,31 @@ def _tried_again(part: Part, world: World, allowed: Tolerance) -> Repeats:
     later = grouped((tuple(row[name] for name in same), row) for row in (rows_in(came) if kept else ()))
     findings = []
     for row in kept:
-        for one in later[tuple(row[name] for name in same)]:
+        for one in later.get(tuple(row[name] for name in same), ()):
             if one["seq"] > row["seq"] and one["time_ms"] - row["time_ms"] < AGAIN_MS - MOMENT_MS:
                 findings.append(_finding(TOO_SOON, one, row["time_ms"], world, allowed, client=row["node"]))
+    return Repeats({"wrong": len(findings)}, foremost(findings))
+
+
+def _stored_back(part: Part, world: World, allowed: Tolerance) -> Repeats:
+    """What came from more places of a retry topic than its group's members sent it back, each time to its broker, while
+    no process of theirs, or of the topic's broker, ended. A send-back that had no answer may be stored, too."""
+    backs, came = part.of("sent_back"), part.of("receive")
+    groups = {member: group for group, members in world.groups.items() for member in members}
+    came = came.filter(pc.starts_with(came["topic"], RETRY_GROUP_TOPIC_PREFIX))
+    came = came.filter(is_one_of(came["msg_key"], backs["msg_key"].unique().to_pylist()))
+    sent = grouped(((groups.get(row["node"]), row["msg_key"]), row) for row in rows_in(backs))
+    findings = []
+    for key, of in grouped(((groups.get(row["node"]), row["msg_key"]), row) for row in rows_in(came)).items():
+        places, own = {_place(row): row for row in of}, sent.get(key, ())
+        if len(places) <= len(own) or any(row["f"] != TO_BROKER for row in own):
+            continue
+        last, began_ms = of[-1], min(row["time_ms"] - row["duration_ms"] for row in own)
+        name = last["broker_name"]
+        nodes = (*world.groups.get(str(key[0]), ()), name, *slaves_of(world, name))
+        ends = (fault for node in nodes for fault in world.process_faults(node) if fault.ends_process)
+        if name not in made_masters(world) and not any(fault.overlaps(began_ms, last["time_ms"]) for fault in ends):
+            findings.append(_finding(STORED_BACK, last, began_ms, world, allowed, client=name))
     return Repeats({"wrong": len(findings)}, foremost(findings))
 
 

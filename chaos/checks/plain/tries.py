@@ -116,7 +116,8 @@ class _Tries:
         if not avoids(world, node):
             return bool(others)
         until_ms = self._away.until_ms(node, incarnation, at_ms)
-        is_isolated = until_ms.get(row["broker_name"], 0.0) > at_ms + MOMENT_MS
+        surely_ms = self._away.until_ms(node, incarnation, at_ms, surely=True).get(row["broker_name"], 0.0)
+        is_isolated = surely_ms > at_ms + MOMENT_MS
         is_avoided = is_isolated or world.timers.profile is Profile.V5_X
         return is_avoided and any(until_ms.get(name, 0.0) < at_ms - MOMENT_MS for name in others)
 
@@ -237,10 +238,11 @@ class _Tries:
             named = [self._routes.brokers(*process, ms) for ms in (at_ms - world.timers_of(process[0]).T_ms, at_ms)]
             if row["broker_name"] not in latency_ms or any(names != latency_ms.keys() for names in named):
                 continue
-            until_ms = self._away.until_ms(*process, at_ms)
+            until_ms = self._away.until_ms(*process, at_ms, surely=True)
             quicker = [took for took in latency_ms.values() if took < latency_ms[row["broker_name"]] - MOMENT_MS]
             is_worse = len(quicker) >= max(len(latency_ms) // 2, 1)
-            if is_worse and min(until_ms.values()) > at_ms + late_ms:
+            are_isolated = all(until_ms.get(name, 0.0) > at_ms + late_ms for name in latency_ms)
+            if is_worse and are_isolated:
                 yield _finding(row, "sent to the slower half", _HALF)
 
     def _is_isolated(self, row: Row) -> bool:

@@ -4,9 +4,11 @@ They add up over parts of a history: the edges between segments are rows that st
 fault that begins or ends), and buckets are equal parts of all time.
 """
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import NamedTuple
 
 from ....remoting.node.profile import Profile
@@ -114,17 +116,19 @@ class Isolated:
     """Until when each try that failed, or was slow, isolates its broker."""
 
     def __init__(self, control: Control, world: World) -> None:
-        self._longest_counts = world.timers.profile is not Profile.V4_9  # 5.x never shortens one
+        self._is_4_9 = world.timers.profile is Profile.V4_9
         self._of: dict[tuple[str, int], list[tuple[float, str, float]]] = defaultdict(list)
-        self._left: dict[tuple[str, int], list[tuple[float, str]]] = defaultdict(list)
+        self._named: dict[tuple[str, int], list[tuple[float, set[str]]]] = defaultdict(list)
         self._latency: dict[tuple[str, int], list[tuple[int, str, float]]] = defaultdict(list)
+        routes = defaultdict[tuple[str, int], dict[str, set[str]]](dict)
+        producers = {node.name for node in world.ours("producer") if self._is_4_9 or detects(world, node.name)}
         for row in control.rows("broker_isolated", "route_changed"):
-            if row.event == "route_changed":
-                gone = {broker for _, broker, _ in self._of.get(row.process, ())} - {*row.said.get("queues", ())}
-                if not self._longest_counts:  # 4.9 forgets what has no queue to write to
-                    self._of[row.process] += [(row.time_ms, broker, row.time_ms) for broker in gone]
-                elif gone and detects(world, row.node):
-                    self._left[row.process] += [(row.time_ms, broker) for broker in gone]
+            if row.event == "route_changed" and row.node in producers:
+                of = routes[row.process]
+                of[row.topic] = {*row.said.get("queues", ())}
+                # 4.9 forgets a broker that has no queue of the topic that is sent to, 5.x one without an address.
+                named = set.intersection(*of.values()) if self._is_4_9 else set.union(*of.values())
+                self._named[row.process].append((row.time_ms, named))
             elif row.f == "isolated" and avoids(world, row.node):
                 failed = bool(row.said.get("failed"))
                 for_ms = isolation_ms(world, row.node, row.duration_ms or 0.0, failed=failed)
@@ -132,13 +136,15 @@ class Isolated:
                 self._latency[row.process].append((row.seq, row.broker_name, row.duration_ms or 0.0))
 
     def until_ms(self, node: str, incarnation: int, by_ms: float, *, surely: bool = False) -> dict[str, float]:
-        """Each broker that the process had isolated by then, and until when; `surely`: but for those that its detector
-        may have forgotten since, because no route named them."""
+        """Each broker that the process had isolated by then, and until when; `surely`: but for those that it may have
+        forgotten since, because a route did not name them. 5.x never shortens an isolation."""
         found: dict[str, float] = {}
-        left = self._left.get((node, incarnation), ()) if surely else ()
+        named = self._named.get((node, incarnation), ()) if surely else ()
+        last = bisect_right(named, by_ms, key=itemgetter(0))
         for at_ms, broker, until_ms in self._of.get((node, incarnation), ()):
-            if at_ms <= by_ms and not any(name == broker and at_ms <= left_ms <= by_ms for left_ms, name in left):
-                found[broker] = max(found.get(broker, 0.0) if self._longest_counts else 0.0, until_ms)
+            first = max(bisect_right(named, at_ms, key=itemgetter(0)) - 1, 0)
+            if at_ms <= by_ms and all(broker in names for _, names in named[first:last]):
+                found[broker] = max(0.0 if self._is_4_9 else found.get(broker, 0.0), until_ms)
         return found
 
     def latency_ms(self, node: str, incarnation: int, seq: int) -> dict[str, float]:

@@ -177,7 +177,7 @@ class BrokerTasks(Tasks):
     def _copied(self) -> Iterator[Done]:
         """Of each round in which a slave copied its master's tables: whether the master read a request for each. The
         requests name no slave, so a master with several is left out. A slave that may act as master asks no master that
-        a NameServer has dropped (`onMinBrokerChange`)."""
+        a NameServer has dropped, or need not have (`onMinBrokerChange`)."""
         name = broker_name(self.life.node)
         if slaves_of(self.world, name) != (self.life.node,) or not self.world.is_ours(name) or elects(self.world, name):
             return
@@ -195,7 +195,10 @@ class BrokerTasks(Tasks):
             known = (one.value["master"] for one in told[first:last])
             names = {self.world.owners.get(address, "") for address in known}
             is_hit = self.held(from_ms, to_ms) or self.troubles.among([name], since_ms, to_ms)
-            is_left = may_act and self.within(drops, since_ms, to_ms)
+            is_left = may_act and (
+                self.within(drops, since_ms, to_ms)
+                or not all(must_have(self.world, name, server, since_ms, to_ms) for server in self.name_servers)
+            )
             if names == {name} and not is_hit and not is_left and to_ms <= self.end_ms:
                 unread = [
                     code.name for code in TABLES_OF_SLAVES if not self.within(read.get(code.name, ()), from_ms, to_ms)

@@ -63,14 +63,16 @@ class ExpiredChannels(Process):
         joined = {str(run.row.op_id): (run.ended_ms, node_of_client(run.row)) for run in reversed(beats)}.values()
         for client, times in heard.items():
             for pause in self.world.paused(client):
-                since_ms = max(times[: bisect_right(times, pause.start_ms)], default=math.inf)
+                since_ms = max(times[: bisect_right(times, pause.start_ms)], default=-math.inf)
+                heard_ms = self.world.timers_of(client).H_ms + self.near_ms  # or its channel may have ended
+                is_there = since_ms >= pause.start_ms - heard_ms
                 told = (at_ms for at_ms, who in (*joined, *gone) if who != client and at_ms < pause.end_ms)
                 due_ms = max([pause.start_ms + SUSPEND_MS + _CHECK_MS, *told]) + idle_ms + _CHECK_MS
                 faults = self.world.way_faults(client, self.life.node)
                 is_hit = any(one.start_ms != pause.start_ms and one.overlaps(since_ms, due_ms) for one in faults)
                 is_hit = is_hit or self.held(pause.start_ms, due_ms)
                 left_ms = min((at_ms for at_ms, who in gone if who == client and at_ms > since_ms), default=math.inf)
-                if left_ms > pause.start_ms and due_ms < min(pause.end_ms, self.end_ms) and not is_hit:
+                if left_ms > pause.start_ms and due_ms < min(pause.end_ms, self.end_ms) and is_there and not is_hit:
                     yield Done(due_ms, left_ms <= due_ms, client)
 
     def _idle(self) -> Iterator[Done]:

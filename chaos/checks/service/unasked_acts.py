@@ -33,6 +33,7 @@ from itertools import pairwise
 from ....remoting.codes import PERM_WRITE, ResponseCode
 from ....remoting.topics import TBW102
 from ...oracle.intervals import grouped
+from ...oracle.link import MOMENT_MS
 from ...oracle.quiet import calm
 from ...oracle.time_outs import HEARTBEAT, POLL, REBALANCE
 from ...topology import is_slave
@@ -183,7 +184,7 @@ class Unasked(Process):
         calls = self.rows("name_server_call")
         before, seqs = 0, [call.row.seq for call in calls]
         for poll in self.runs_of(POLL):
-            first_ms = poll.began_ms - self.timers.at_once_ms
+            first_ms = poll.began_ms - MOMENT_MS
             # by the order of its rows: a poll that was due meanwhile begins at once
             until = bisect_left(seqs, poll.row.seq)
             here = [call for call in calls[before:until] if call.began_ms >= first_ms]

@@ -454,6 +454,16 @@ def broker_forgets_failed_messages(broker: Broker) -> None:
 
 
 @planted(BROKER_A, "quiet", caught_by="duplicates")
+def broker_stores_failed_messages_twice(broker: Broker) -> None:
+    """a broker stores a message that a consumer sent back twice in the retry topic"""
+
+    @around(_sends_back(broker), "_put_back")
+    def put_twice(put: Any, stored: StoredMessage, target: TopicConfig, level: int) -> None:
+        put(stored, target, level)
+        put(stored, target, level)
+
+
+@planted(BROKER_A, "quiet", caught_by="duplicates")
 def broker_counts_no_failures(broker: Broker) -> None:
     """a broker stores a message that a consumer sent back with the same reconsumeTimes as before"""
     around(_sends_back(broker), "_put_back")(

@@ -368,11 +368,17 @@ def test_an_isolated_broker_is_not_sent_to_while_another_one_is_available(
     assert kinds(verdict(builder, end_s=900)).count("sent to an isolated broker") == wrong
 
 
-@pytest.mark.parametrize(("profile", "wrong"), [("4.9", 0), ("5.x", 1)])
-def test_4_9_forgets_the_isolation_of_a_broker_that_its_route_lacked_meanwhile(profile: str, wrong: int) -> None:
+@pytest.mark.parametrize(
+    ("profile", "lacked", "wrong"), [("4.9", "broker-a", 0), ("5.x", "broker-a", 1), ("4.9", "broker-b", 0)]
+)
+def test_4_9_may_forget_the_isolation_of_a_broker_that_its_route_lacked_meanwhile(
+    profile: str, lacked: str, wrong: int
+) -> None:
     builder = isolated(story(profile=profile, latency_fault=True), 20)
+    if lacked == "broker-b":
+        isolated(builder, 20, "broker-b")
     whole = next(row["value"] for row in builder.rows if row["event"] == "route_changed")
-    without = {part: {name: of for name, of in whole[part].items() if name != "broker-a"} for part in whole}
+    without = {part: {name: of for name, of in whole[part].items() if name != lacked} for part in whole}
     for at_s, route in ((20.5, without), (21, whole)):
         builder.at(at_s).event("producer-0", "route_changed", topic="orders", value=route)
     sent(builder, 22, RING[0])

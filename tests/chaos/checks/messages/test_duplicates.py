@@ -158,15 +158,30 @@ def test_a_consumer_sends_back_what_its_listener_fails_once(
     assert [(one.who or one.what, one.more["kind"]) for one in examples] == ([found] if found else [])
 
 
-@pytest.mark.parametrize(("again_s", "found"), [(55.9, ["tried again too soon"]), (56, [])])
+@pytest.mark.parametrize(("again_s", "found"), [(55.9, ["tried again too soon"]), (56, []), (None, [])])
 def test_what_a_consumer_could_not_send_back_its_listener_gets_again_after_5_s(
-    again_s: float, found: list[str]
+    again_s: float | None, found: list[str]
 ) -> None:
     builder = sent(take(group(workload={"failing_share": 1.0}), 2, "consumer-0"), 50)
     failed = {"msg_key": "k-0", "offset": 0, "op_id": "take-0", "attempt": 1, "duration_ms": 1000.0, **AT}
     builder.at(51).event("consumer-0", "sent_back", f="kept", **failed)
-    received(builder, again_s, "consumer-0")
+    if again_s is not None:
+        received(builder, again_s, "consumer-0")
     assert [one.more["kind"] for one in builder.end(100).judged(judge).examples] == found
+
+
+@pytest.mark.parametrize(("f", "crash", "found"), [("broker", "", 1), ("kept", "", 0), ("broker", "broker-a", 0)])
+def test_a_broker_stores_once_what_a_consumer_sends_back_once(f: str, crash: str, found: int) -> None:
+    builder = sent(take(group(workload={"failing_share": 1.0}), 2, "consumer-0"), 50)
+    failed = {"msg_key": "k-0", "offset": 0, "op_id": "take-0", "attempt": 1, "duration_ms": 10.0, **AT}
+    builder.at(51).event("consumer-0", "sent_back", f=f, **failed)
+    if crash:
+        builder.at(55).fault("f-1", "kill", "signal.SIGKILL", crash, until_s=58)
+    for offset in (0, 1):
+        where = {**AT, "topic": "%RETRY%nemesrv-consumers"}
+        builder.at(61).event("consumer-0", "receive", msg_key="k-0", offset=offset, op_id="take-1", **where)
+    examples = builder.end(100).judged(judge).examples
+    assert [one.more["kind"] for one in examples].count("stored more often than sent back") == found
 
 
 @pytest.mark.parametrize(("size", "found"), [(1, 1), (2, 0)])

@@ -62,6 +62,21 @@ def test_a_name_server_closes_no_channel_of_a_client_before_it_was_idle(
     assert found(told) == wrong
 
 
+@pytest.mark.parametrize(
+    ("heard_s", "closed_s", "wrong"),
+    [(35, None, [("broker-a", 1)]), (35, 165, []), (35, 192, [("broker-a", 1)]), (5, None, [])],
+    ids=["kept", "closed", "closed-late", "may-have-ended-before"],
+)
+def test_a_broker_closes_the_idle_channel_of_a_paused_client(
+    heard_s: float, closed_s: float | None, wrong: list[tuple[str, int]]
+) -> None:
+    told = story().at(heard_s).hears("broker-a", "consumer-0")
+    told.at(40).fault("f1", "pause", "signal.SIGSTOP", "consumer-0", until_s=195)
+    if closed_s is not None:
+        told.at(closed_s).forgets("broker-a", "consumer-0", "closed", groups=[])
+    assert found(told) == wrong
+
+
 def test_a_client_of_two_groups_expires_once_in_each() -> None:
     told = story().at(10).hears("broker-a", "consumer-0").at(145)
     for group in ("readers", "writers"):

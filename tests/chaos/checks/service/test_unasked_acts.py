@@ -299,6 +299,17 @@ def test_a_look_up_without_an_answer_ends_the_round(next_s: float | None, has_ro
     assert (("updateTopicRouteInfoFromNameServer", "stops a poll without an answer") in kinds(told)) == wrong_
 
 
+def test_a_look_up_of_a_send_just_before_a_round_is_not_the_rounds() -> None:
+    """Random seed 1805011: a message that was sent back, 30 ms before."""
+    told = story("updateTopicRouteInfoFromNameServer")
+    for topic in ("orders", "%RETRY%nemesrv-consumers"):
+        told.at(0.02).event("consumer-0", "route_changed", topic=topic, value=route_of("broker-a"))
+    look_up(told, 29.98, 0.001, "info", topic="%RETRY%nemesrv-consumers")
+    look_up(told, 30.01, 0.001, "info")
+    told.event("consumer-0", "scheduled_task", f="updateTopicRouteInfoFromNameServer", duration_ms=1.0)
+    assert ("updateTopicRouteInfoFromNameServer", "stops a poll without an answer") not in kinds(told)
+
+
 def test_a_poll_that_was_due_while_another_waited_begins_at_the_end_of_the_other() -> None:
     told = story("updateTopicRouteInfoFromNameServer")
     for topic in ("orders", "%RETRY%nemesrv-consumers"):
