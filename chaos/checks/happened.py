@@ -84,6 +84,8 @@ _SERVING_BROKER: Mapping[str, str] = {
     "set back by a pull": "set {consumer}'s committed offset (topic {topic}) back when {broker} answered a held pull",
     "two messages at one offset": "acknowledged a message of {producer} at another message's offset (topic {topic})",
     "stored more often than sent back": "stored a message oftener than consumers sent the message back to {broker}",
+    "dead letter lost": "took a message of topic {topic} back from {consumer} after the last failure, but does not "
+    "keep the message as a dead letter",
     "failed again as a first try": "did not count the failures of a message that a consumer had sent back to {broker}",
     "acknowledged a wrong offset": "acknowledged a message at an offset where {broker} stored no such message",
     "answered a wrong first offset": "sent {consumer} a wrong minOffset of a queue (topic {topic}){details}",

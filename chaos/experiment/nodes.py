@@ -9,9 +9,10 @@ from functools import partial
 from typing import Any
 
 from ...actors.broker.config import BrokerConfig
+from ...actors.broker.processors.send_processor import DLQ_QUEUE_NUMS
 from ...actors.namesrv.config import NamesrvConfig
 from ...clients.config import ClientConfig, ProducerConfig
-from ...clients.consumer.config import ConsumerConfig, MessageModel
+from ...clients.consumer.config import ConsumerConfig, MessageModel, dead_letter_topic
 from ...clients.name_servers import AS_LISTED
 from ...remoting.codes import MASTER_ID
 from ...remoting.node.network import Address
@@ -221,6 +222,9 @@ class NodePlan:
         topics, producers = self.scenario.topics(), self.scenario.topology().of(NodeKind.PRODUCER)
         used = dict.fromkeys(map(self.scenario.topic_of, producers))
         others = tuple((topic, topics[topic]) for topic in used if topic != workload.topic)
+        if workload.failing_share:
+            groups = dict.fromkeys(map(self.scenario.group_of, self.scenario.topology().of(NodeKind.CONSUMER)))
+            others += tuple((dead_letter_topic(group), DLQ_QUEUE_NUMS) for group in groups)
         probed = ProberWorkload(topic=workload.topic, queues=workload.queues, others=others, config=config)
         return partial(ProberNode, workload=probed)
 

@@ -4,7 +4,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ...remoting.topics import RETRY_GROUP_TOPIC_PREFIX
+from ...remoting.topics import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
 from ..config import ClientConfig, require_positive
 from .process_queue import FlowLimits
 
@@ -12,6 +12,11 @@ from .process_queue import FlowLimits
 def retry_topic(group: str) -> str:
     """Return the name of the group's retry topic, in which the broker stores messages that failed."""
     return RETRY_GROUP_TOPIC_PREFIX + group
+
+
+def dead_letter_topic(group: str) -> str:
+    """Return the name of the topic in which the broker stores the group's messages that failed too often."""
+    return DLQ_GROUP_TOPIC_PREFIX + group
 
 
 class MessageModel(StrEnum):

@@ -36,10 +36,11 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
+from ....clients.consumer.config import dead_letter_topic, retry_topic
 from ....clients.consumer.consume_service import KEPT
 from ....clients.consumer.send_back import TO_BROKER
 from ....remoting.message_properties import is_of_share
-from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
+from ....remoting.topics import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
 from ...arrow import np, pa, pc
 from ...faults.fault import Loss
 from ...oracle.commits import Redelivery, commit_ms, flush_ms
@@ -256,15 +257,17 @@ def _tried_again(part: Part, world: World, allowed: Tolerance) -> Repeats:
 
 
 def _stored_back(part: Part, world: World, allowed: Tolerance) -> Repeats:
-    """What came from more places of a retry topic than its group's members sent it back, each time to its broker, while
-    no process of theirs, or of the topic's broker, ended. A send-back that had no answer may be stored, too."""
-    backs, came = part.of("sent_back"), part.of("receive")
+    """What is in more places of a group's retry topic and dead letters than its members sent it back, each time to its
+    broker, while no process of theirs, or of the topic's broker, ended. A send-back that had no answer may be stored,
+    too."""
+    backs, came = part.of("sent_back"), part.of("receive", "read")
     groups = {member: group for group, members in world.groups.items() for member in members}
-    came = came.filter(pc.starts_with(came["topic"], RETRY_GROUP_TOPIC_PREFIX))
+    topics = {topic: group for group in world.groups for topic in (retry_topic(group), dead_letter_topic(group))}
+    came = came.filter(is_one_of(came["topic"], [*topics]))
     came = came.filter(is_one_of(came["msg_key"], backs["msg_key"].unique().to_pylist()))
     sent = grouped(((groups.get(row["node"]), row["msg_key"]), row) for row in rows_in(backs))
     findings = []
-    for key, of in grouped(((groups.get(row["node"]), row["msg_key"]), row) for row in rows_in(came)).items():
+    for key, of in grouped(((topics[row["topic"]], row["msg_key"]), row) for row in rows_in(came)).items():
         places, own = {_place(row): row for row in of}, sent.get(key, ())
         if len(places) <= len(own) or any(row["f"] != TO_BROKER for row in own):
             continue
@@ -293,7 +296,9 @@ def _stored(part: Part, world: World, allowed: Tolerance) -> Repeats:
     repeated = {msg_key: times for msg_key, times in again_at if times}
     columns, sent = ["event", "msg_key", *PLACE, "time_ms"], part.of("send", types=("ok",))
     sent = sent.filter(pc.is_null(sent["f"]))
-    copies = pa.concat_tables([part.of("read").select(columns), sent.select(columns)])
+    read = part.of("read")
+    read = read.filter(pc.invert(pc.starts_with(read["topic"], DLQ_GROUP_TOPIC_PREFIX)))
+    copies = pa.concat_tables([read.select(columns), sent.select(columns)])
     at_any_time = [msg_key for msg_key, times in repeated.items() if math.isinf(times)]
     copies = copies.filter(pc.invert(is_one_of(copies["msg_key"], at_any_time)))
     key, place = codes(copies, "msg_key"), codes(copies, *PLACE)

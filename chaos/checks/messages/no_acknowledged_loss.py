@@ -10,9 +10,11 @@ offsetMsgId names the broker's address and the message's offset in the commit lo
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
+from ....clients.consumer.config import dead_letter_topic
+from ....clients.consumer.send_back import TO_BROKER
 from ....remoting.errors import LocalProtocolError
 from ....remoting.message_id import pack_host
 from ....remoting.node.network import Address
@@ -38,6 +40,7 @@ from ..plain.part import (
     rows_in,
     with_offset,
 )
+from ..plain.sent_back import is_dead
 
 _DURABLE = Rule("an acknowledged send is durable", "0 lost")
 KINDS = {
@@ -59,12 +62,16 @@ KINDS = {
         Rule("MessageDecoder.createMessageId: an offsetMsgId has its broker's own address", "0 wrong ids"),
     ),
     "unread": ("not read", _DURABLE),
+    "not_dead": (
+        "dead letter lost",
+        Rule("SendMessageProcessor.consumerSendMsgBack: after maxReconsumeTimes into %DLQ%", "0 lost"),
+    ),
 }
 """What may be wrong with an acknowledged send: the kind of its finding, and the rule. forgotten: its broker's next
 process has recovered the queue up to an older offset. unsafe: a SYNC_MASTER acknowledged it while no slave of its ran.
 lost: nobody received it, and no final read has it. under_another_id: its record has another offsetMsgId than answered.
 with_another_address: the address in the answer's offsetMsgId is none of its broker's. unread: as lost, but the final
-read of its queue is incomplete."""
+read of its queue is incomplete. not_dead: its broker took it back after its last failure, and no final read has it."""
 _OF_BROKERS = ("forgotten", "under_another_id", "with_another_address")
 _COUNTS = ("acknowledged", "received", "only_in_final_reads", "lost", "unread")
 _ALLOWED = {"bound_ms": None, "formula": "0 lost", "tolerance_ms": 0, "row": "an acknowledged send is durable"}
@@ -85,6 +92,7 @@ def fates(part: Part, world: World) -> Found:
     (compared, misplaced), of_another = _misplaced(sends, part.of("read")), _of_another(sends, world)
     wrong += [("with_another_address", row) for row in rows_in(sends.filter(of_another))]
     wrong += [("under_another_id", row) for row in rows_in(sends.filter(misplaced & ~of_another))]
+    wrong += [("not_dead", row) for row in _not_dead(part, world, whole)]
     wrong += [("forgotten", row) for row in rows_in(sends.filter(_forgotten(sends, part, world)))]
     counts |= {"ids_compared": int(compared.sum())} | Counter(what for what, _ in wrong)
     return Found(counts, foremost(_finding(*one, world) for one in wrong))
@@ -92,8 +100,8 @@ def fates(part: Part, world: World) -> Found:
 
 FATES = Reading(
     Together.MESSAGE,
-    ("send", "receive", "read"),
-    ("type", *PLACE, "address", "msg_id", "duration_ms"),
+    ("send", "receive", "read", "sent_back"),
+    ("type", "f", *PLACE, "attempt", "address", "msg_id", "duration_ms"),
     fates,
     types=("ok", "info"),
 )
@@ -104,7 +112,7 @@ FATES = Reading(
     "under the offsetMsgId of the answer",
     group=Group.MESSAGES,
     section=Section.MESSAGES,
-    accuses_object=("acknowledged without a slave", "lost"),
+    accuses_object=("acknowledged without a slave", "lost", "dead letter lost"),
     needs=(Needs.MESSAGES,),
     readings=(FATES,),
     tells=lambda measured: _told(measured),
@@ -127,19 +135,21 @@ def judge(history: Gathering, world: World) -> Verdict:
             f" again: offset {one.more['offset']} of {one.topic}, queue {one.more['queue_id']}, is not in what it "
             "recovered"
         )
+    if of["not_dead"] and not of["lost"] + of["unsafe"] + of["forgotten"]:
+        why = f"{of['not_dead']} messages that failed too often are not among the dead letters"
     wrong_ids = of["under_another_id"] + of["with_another_address"]
-    if wrong_ids and not of["lost"] + of["unsafe"] + of["forgotten"]:
+    if wrong_ids and not of["lost"] + of["unsafe"] + of["forgotten"] + of["not_dead"]:
         allowed = {**_ALLOWED, "formula": "0 wrong ids", "row": findings[0].row}
         why = f"{wrong_ids} of {of['acknowledged']} sends were answered with a wrong offsetMsgId"
     return verdict_by_counts(
         examined=of["acknowledged"],
-        wrong=of["lost"] + of["unsafe"] + of["forgotten"] + wrong_ids,
+        wrong=of["lost"] + of["unsafe"] + of["forgotten"] + of["not_dead"] + wrong_ids,
         unsure=of["unread"],
         why=why,
         why_unsure=f"{of['unread']} acknowledged sends were not received, and the final reads of their queues are "
         "incomplete",
         nothing="no send was acknowledged",
-        unclear=world.lost_by_hand if of["lost"] else "",
+        unclear=world.lost_by_hand if of["lost"] + of["not_dead"] else "",
         measured={name: count for name, count in of.items() if name in _COUNTS or count},
         allowed=allowed,
         findings=findings,
@@ -156,6 +166,20 @@ def _told(measured: Mapping[str, Any]) -> str:
 def _keys_of(sends: pa.Table, others: pa.Table) -> Flags:
     """Of each send, whether one of the others has its key."""
     return pc.is_in(sends["msg_key"], value_set=others["msg_key"].combine_chunks()).to_numpy()
+
+
+def _not_dead(part: Part, world: World, whole: Set[tuple[str, str, int]]) -> Iterator[Row]:
+    """What brokers took back for the last time, and what is not among the group's dead letters there."""
+    groups = {member: dead_letter_topic(group) for group, members in world.groups.items() for member in members}
+    here = {(row["topic"], row["broker_name"], row["msg_key"]) for row in rows_in(part.of("read"))}
+    for row in rows_in(part.of("sent_back")):
+        topic, broker = groups.get(row["node"], ""), row["broker_name"]
+        if row["f"] == TO_BROKER and is_dead(row, world) and (topic, broker, 0) in whole:
+            faults = world.process_faults(broker)
+            taken = row["time_ms"] - row["duration_ms"], row["time_ms"]
+            is_hit = any(fault.overlaps(*taken) for fault in faults)  # or a slave acted as the broker
+            if not is_hit and (topic, broker, row["msg_key"]) not in here:
+                yield row
 
 
 def _unsafe(sends: pa.Table, world: World) -> Flags:

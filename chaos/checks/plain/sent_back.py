@@ -64,7 +64,7 @@ def _may_be_of(back: Row, receipt: Row, world: World) -> bool:
 
 def _came_again(back: Row, came: list[Row], group: str, world: World, *, is_sure: bool) -> Prompt:
     broker = came[0]["broker_name"] if came else back["broker_name"] if back["f"] == TO_BROKER else ""
-    if _is_dead(back, world):
+    if is_dead(back, world):
         return Prompt()
     level, acked_ms = FIRST_RETRY_DELAY_LEVEL + back["attempt"] - 1, back["time_ms"]
     due = delivered(world, broker, str(level), acked_ms - back["duration_ms"], acked_ms)
@@ -88,7 +88,7 @@ def _came_again(back: Row, came: list[Row], group: str, world: World, *, is_sure
     return Prompt(slow=(found._replace(offset=LAST),)) if isinstance(found, Slow) else Prompt(1, found)
 
 
-def _is_dead(back: Row, world: World) -> bool:
+def is_dead(back: Row, world: World) -> bool:
     """Whether the broker made it a dead letter (`AbstractSendMessageProcessor.consumerSendMsgBack`; of a message that
     was sent as a new message, `SendMessageProcessor.handleRetryAndDLQ`: in 4.9 one failure earlier)."""
     limit = world.number(back["node"], "maxReconsumeTimes")

@@ -35,7 +35,7 @@ class ProberWorkload:
     topic: str
     queues: int
     others: tuple[tuple[str, int], ...] = ()
-    """Further topics that producers send to, with their queues; read at the end, too."""
+    """Further topics that producers send to, and of dead letters, with their queues; read at the end, too."""
     config: ClientConfig
 
 

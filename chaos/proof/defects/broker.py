@@ -18,7 +18,7 @@ from ....remoting.command import RemotingCommand
 from ....remoting.message import StoredMessage
 from ....remoting.message_properties import TAGS, UNIQ_KEY, format_properties, parse_properties
 from ....remoting.node.network import Address
-from ....remoting.topics import SCHEDULE_TOPIC
+from ....remoting.topics import DLQ_GROUP_TOPIC_PREFIX, SCHEDULE_TOPIC
 from ....remoting.transport import Connection
 from ...defects import around, does_nothing, does_nothing_async, every, in_its_parts, registers_with, replace_part
 from .planting import BROKER_A, BROKERS, Planted, from_its_making, may_find
@@ -451,6 +451,16 @@ def broker_returns_failed_messages_at_once(broker: Broker) -> None:
 def broker_forgets_failed_messages(broker: Broker) -> None:
     """a broker answers that it has taken a message back that a consumer sent back, and does not store the message"""
     around(_sends_back(broker), "_put_back")(lambda put, stored, target, level: None)
+
+
+@planted(BROKERS, "quiet", caught_by="no_acknowledged_loss")
+def broker_keeps_no_dead_letters(broker: Broker) -> None:
+    """a broker does not store a message that a consumer sent back after the last of its maxReconsumeTimes"""
+
+    @around(_sends_back(broker), "_put_back")
+    def put_living(put: Any, stored: StoredMessage, target: TopicConfig, level: int) -> None:
+        if not target.topic_name.startswith(DLQ_GROUP_TOPIC_PREFIX):
+            put(stored, target, level)
 
 
 @planted(BROKER_A, "quiet", caught_by="duplicates")

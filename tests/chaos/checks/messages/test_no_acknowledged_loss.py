@@ -1,5 +1,7 @@
 """no_acknowledged_loss over hand-written histories."""
 
+import pytest
+
 from nemesrv.chaos.checks.happened import happened
 from nemesrv.chaos.checks.messages.no_acknowledged_loss import judge
 from nemesrv.chaos.verdict import Validity
@@ -142,3 +144,31 @@ def test_an_address_in_an_id_is_wrong_only_if_a_broker_of_ours_that_was_asked_by
         (named(strange, read=False, settings={"broker-a": {"brokerIP1": "172.17.0.3"}}), Validity.VALID),
     ):
         assert builder.judged(judge).verdict is validity
+
+
+@pytest.mark.parametrize(
+    ("attempt", "fault", "dead", "whole", "found"),
+    [
+        (2, False, False, True, ["dead letter lost"]),
+        (2, False, True, True, []),
+        (1, False, False, True, []),  # it is tried once more
+        (2, True, False, True, []),  # a slave may have acted as the broker
+        (2, False, False, False, []),
+    ],
+)
+def test_a_message_that_failed_too_often_is_a_dead_letter(
+    attempt: int, fault: bool, dead: bool, whole: bool, found: list[str]
+) -> None:
+    told = cluster(clients=("producer-0", "consumer-0"), settings={"consumer-0": {"maxReconsumeTimes": 1}}).at(1)
+    told.event("producer-0", "send", type="ok", op_id="o-1", msg_key="k-1", offset=0, **AT)
+    told.event("consumer-0", "receive", msg_key="k-1", offset=0, **AT)
+    failed = {"f": "broker", "attempt": attempt, "duration_ms": 10.0, "msg_key": "k-1", "offset": 0, **AT}
+    if fault:
+        told.at(19).fault("pause-1", "pause", "signal.SIGSTOP", "broker-a", until_s=25)
+    told.at(20).event("consumer-0", "sent_back", **failed)
+    where = {**AT, "topic": "%DLQ%nemesrv-consumers"}
+    if dead:
+        told.at(30).event("prober", "read", msg_key="k-1", offset=0, **where)
+    if whole:
+        told.at(30).event("prober", "read_done", offset=int(dead), **where)
+    assert [one.kind for one in told.end(31).judged(judge).findings] == found
