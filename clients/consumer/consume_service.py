@@ -123,16 +123,15 @@ class ConsumeService:
             return False
 
     def _record_received(self, batch: _Batch) -> None:
-        clock = self._context.clock
         for message in batch.messages:
-            # Before and after the wall clock: a process that stands still between the two would shift the birth.
-            before_ms, wall_ms, after_ms = 1000 * clock.monotonic_s(), clock.now_ms(), 1000 * clock.monotonic_s()
-            born_ms = before_ms - (wall_ms - message.born_timestamp)
-            stamps: dict[str, float] = {"duration_ms": message.store_timestamp - message.born_timestamp}
-            stamps |= {"born_ms": born_ms} if after_ms - before_ms < 1 else {}
-            self._record(batch, message, "receive", **stamps)
+            self._record(batch, message, "receive", duration_ms=message.store_timestamp - message.born_timestamp)
 
     def _record(self, batch: _Batch, message: StoredMessage, event: str, **more: object) -> None:
+        clock = self._context.clock
+        # Before and after the wall clock: a process that stands still between the two would shift the birth.
+        before_ms, wall_ms, after_ms = 1000 * clock.monotonic_s(), clock.now_ms(), 1000 * clock.monotonic_s()
+        if after_ms - before_ms < 1:
+            more["born_ms"] = before_ms - (wall_ms - message.born_timestamp)
         self._context.record(
             event,
             msg_key=message.keys,

@@ -125,7 +125,7 @@ def deliveries(part: Part, world: World) -> Prompt:
     receipts = receipts.filter(is_one_of(receipts["node"], [*members]))
     born_ms = floats(receipts["born_ms"])
     sent, received, count = _messages(sends, receipts, PLACE)
-    stored_ms = born_ms + floats(receipts["duration_ms"])
+    stored_ms = born_ms + np.where(pc.is_valid(receipts["f"]).to_numpy(), np.nan, floats(receipts["duration_ms"]))
     is_other = _is_other(sends, receipts, (sent, received, count), (born_ms, stored_ms), near_ms)
     if len(delayed):
         is_other |= _is_other(delayed, receipts, _messages(delayed, receipts, QUEUE), (born_ms,), near_ms)
@@ -196,8 +196,10 @@ def _is_other(
 
 
 def stored_ms(came: Row) -> float | None:
-    """When its broker put what was received into its queue; None where no row says so."""
-    return None if None in (came["born_ms"], came["duration_ms"]) else came["born_ms"] + came["duration_ms"]
+    """When its broker put what was received into its queue; None where no row says so, as that of a failed message."""
+    return (
+        None if came["f"] or None in (came["born_ms"], came["duration_ms"]) else came["born_ms"] + came["duration_ms"]
+    )
 
 
 def _with_pulls(slow: Sequence[Slow], part: Part, members: Mapping[str, str]) -> Iterator[Slow]:

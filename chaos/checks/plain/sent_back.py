@@ -81,11 +81,18 @@ def _came_again(back: Row, came: list[Row], group: str, world: World, *, is_sure
         offset=LAST,
         group=group,
         tries=2 if back["f"] == ANEW else 1,  # its sender wrote it again
-        changed=bool(came) and came[0]["digest"] != back["digest"],
+        changed=bool(came) and _is_changed(back, came[0], world),
         delay_ms=due.end_ms - acked_ms,
     )
     found = against(one, came, due, near_its_time_ms(world))
     return Prompt(slow=(found._replace(offset=LAST),)) if isinstance(found, Slow) else Prompt(1, found)
+
+
+def _is_changed(back: Row, came: Row, world: World) -> bool:
+    """Whether it came with another content; or, of what its broker stored again, with another birth."""
+    born_ms = back["born_ms"], came["born_ms"]
+    is_same = back["f"] == ANEW or None in born_ms or abs(born_ms[0] - born_ms[1]) <= near_its_time_ms(world)
+    return bool(came["digest"] != back["digest"]) or not is_same
 
 
 def is_dead(back: Row, world: World) -> bool:

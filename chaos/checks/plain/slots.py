@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ....remoting.codes import ResponseCode
+from ....clients.consumer.consume_service import DROPPED
+from ....clients.consumer.send_back import TO_BROKER
+from ....remoting.codes import PERM_WRITE, ResponseCode
 from ...arrow import Flags, np, pa, pc
 from ...oracle.slaves import CODES as STORED_ALONE
 from ...oracle.slaves import unreplicated
@@ -23,7 +25,10 @@ def slots(part: Part, world: World) -> Table[Slot, Tally]:
 
 def slots_between(part: Part, world: World, at_ms: Sequence[float]) -> Table[Slot, Tally]:
     """The same, with these edges, ascending."""
-    rows = part.of(*OPERATIONS, TRY, types=_ENDS).select([*_COLUMNS, "time_ms", "node", "event"])
+    every = [*_COLUMNS, "time_ms", "node", "event"]
+    rows = pa.concat_tables(
+        [part.of(*OPERATIONS, TRY, types=_ENDS).select(every), _sent_back(part, world).select(every)]
+    )
     counts = pc.and_(is_one_of(rows["node"], counted_nodes(world)), pc.less_equal(rows["time_ms"], world.end_ms))
     rows = rows.filter(pc.and_not(counts, pc.and_(pc.equal(rows["event"], TRY), _is_misled(rows, world))))
     if not len(rows):
@@ -51,6 +56,19 @@ def slots_between(part: Part, world: World, at_ms: Sequence[float]) -> Table[Slo
     order, n = (*Slot._fields, *of_tally), len(Slot._fields)
     found = zip(*(counted[name].to_pylist() for name in order), strict=True)
     return Table({Slot(*row[:n]): Tally(*row[n:]) for row in found})
+
+
+def _sent_back(part: Part, world: World) -> pa.Table:
+    """What consumers sent back to brokers that let them write, each as one more try of a send: done, or not."""
+    permissions = {broker.name: world.numbers(broker.name, "brokerPermission") for broker in world.of_kind("broker")}
+    lets = [name for name, of in permissions.items() if all(int(value) & PERM_WRITE for value in of)]
+    rows = part.of("sent_back")
+    rows = rows.filter(pc.and_(pc.not_equal(rows["f"], DROPPED), is_one_of(rows["broker_name"], lets)))
+    how = pc.if_else(pc.equal(rows["f"], TO_BROKER), "ok", "fail")
+    for name, values in (("type", how), ("event", pa.array([TRY] * len(rows), pa.string()))):
+        at = rows.schema.get_field_index(name)
+        rows = rows.set_column(at, rows.schema.field(at), values.cast(rows.schema.field(at).type))
+    return rows
 
 
 def _is_misled(rows: pa.Table, world: World) -> pa.Array:
@@ -92,7 +110,7 @@ def _met_a_stall(rows: pa.Table, world: World) -> Flags:
 
 _COLUMNS = ("type", "broker_name", "queue_id", "address", "code", "duration_ms")
 _ENDS = ("ok", "fail", "info")
-SLOTS = Reading(Together.ROW, (*OPERATIONS, TRY), _COLUMNS, slots, types=_ENDS)
+SLOTS = Reading(Together.ROW, (*OPERATIONS, TRY, "sent_back"), ("f", *_COLUMNS), slots, types=_ENDS)
 
 
 def _are_good(rows: pa.Table, world: World) -> Flags:

@@ -9,9 +9,9 @@ that its topic has, and a master refuses a send as a slave does (code 14) only w
 
 In quiet (no fault in force, and R + C + P + J + A + T since the last) every operation must succeed, the prober's
 look-ups at NameServers that no client sits at among them; and each try of a send, though a retry at another broker may
-save it: a broker that is routed to accepts what it is sent. A scenario may set one floor for everything after its first
-fault. What each producer must do while a fault lasts is living_are_used's, and how soon it succeeds again
-recovery_time's.
+save it, and each message that a consumer sends back: a broker that is routed to accepts what it is sent. A scenario may
+set one floor for everything after its first fault. What each producer must do while a fault lasts is
+living_are_used's, and how soon it succeeds again recovery_time's.
 
 Operations that never ended are not counted. One that nobody answered while its client or a server stood still is of no
 quiet time (plain/slots.py). Other failures that lateness explains make it UNKNOWN (shortfalls.py).
@@ -43,11 +43,11 @@ _ROW = "quiet from R + C + P + J + A + T after the end of a fault"
 
 
 @check(
-    says="every send, pull and route look-up succeeds unless a fault, or the recovery after it, explains the failure; "
-    "a broker refuses, with RocketMQ's code, pulls that a permission forbids, and requests for queues that a topic "
-    "lacks, but no send to a queue that the topic has; a master refuses no send with code 14, but each while its disk "
-    "is full; a SYNC_MASTER without a slave answers no send with code 12; with a slave it answers SEND_OK "
-    "only when the slave can have the message, and code 12 only after syncFlushTimeout",
+    says="every send, send-back, pull and route look-up succeeds unless a fault, or the recovery after it, explains "
+    "the failure; a broker refuses, with RocketMQ's code, pulls that a permission forbids, and requests for "
+    "queues that a topic lacks, but no send to a queue that the topic has; a master refuses no send with code 14, "
+    "but each while its disk is full; a SYNC_MASTER without a slave answers no send with code 12; with a slave it "
+    "answers SEND_OK only when the slave can have the message, and code 12 only after syncFlushTimeout",
     group=Group.SERVICE,
     section=Section.OPERATIONS,
     is_of_the_whole=True,

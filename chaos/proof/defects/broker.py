@@ -10,6 +10,7 @@ from typing import Any, cast
 from ....actors.broker.client_manager import Client
 from ....actors.broker.processors.pull_processor import SUSPEND
 from ....actors.broker.server import Broker
+from ....actors.broker.services import Refused
 from ....actors.broker.stored import Append, Found, GetStatus, PutMessage, StoreFull
 from ....remoting.bodies.client import ConsumerData, ConsumerIdList
 from ....remoting.bodies.route import DataVersion, TopicConfig
@@ -461,6 +462,25 @@ def broker_keeps_no_dead_letters(broker: Broker) -> None:
     def put_living(put: Any, stored: StoredMessage, target: TopicConfig, level: int) -> None:
         if not target.topic_name.startswith(DLQ_GROUP_TOPIC_PREFIX):
             put(stored, target, level)
+
+
+@planted(BROKER_A, "quiet", caught_by="availability")
+def broker_refuses_failed_messages(broker: Broker) -> None:
+    """a broker refuses messages that consumers send back, so consumers send the messages as new messages"""
+
+    @around(_sends_back(broker), "_put_back")
+    def refuse(put: Any, stored: StoredMessage, target: TopicConfig, level: int) -> None:
+        raise Refused(ResponseCode.SYSTEM_ERROR, "putMessageResult is null")
+
+
+@planted(BROKER_A, "quiet", caught_by="messages_delivered")
+def broker_renews_births_of_failed_messages(broker: Broker) -> None:
+    """a broker stores a message that a consumer sent back with a bornTimestamp 5 s after the message was stored"""
+    around(_sends_back(broker), "_put_back")(
+        lambda put, stored, target, level: put(
+            replace(stored, born_timestamp=stored.store_timestamp + 5_000), target, level
+        )
+    )
 
 
 @planted(BROKER_A, "quiet", caught_by="duplicates")

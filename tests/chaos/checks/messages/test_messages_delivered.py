@@ -195,6 +195,22 @@ def test_what_a_try_that_failed_had_stored_is_not_the_message_that_was_sent_back
 
 
 @pytest.mark.parametrize(
+    ("how", "born_s", "found"),
+    [("broker", 100.0, []), ("broker", 101.0, ["not as it was sent"]), ("anew", 101.0, [])],
+)
+def test_what_a_broker_took_back_has_the_birth_that_the_message_had(how: str, born_s: float, found: list[str]) -> None:
+    builder = taken(cluster(clients=CLIENTS, workload={"queues": 4}).at(10))
+    retry = {**AT, "topic": "%RETRY%nemesrv-consumers", "offset": 0, "op_id": "take-1"}
+    sent(builder.event("consumer-0", "queue_taken", **retry), 100)
+    of = {"msg_key": "k-0", "digest": 7}
+    failed = {**of, "born_ms": 100_000.0, "offset": 0, "op_id": "take-0", "attempt": 1, "duration_ms": 1.0, **AT}
+    builder.at(101).event("consumer-0", "sent_back", f=how, **failed)
+    came = {**of, "born_ms": 1000 * born_s, "duration_ms": 1000 * (110.9 - born_s)}
+    builder.at(111).event("consumer-0", "receive", **came, **retry)
+    assert kinds(verdict(builder)) == found
+
+
+@pytest.mark.parametrize(
     ("how", "profile", "most", "due"),
     [
         *[("broker", "4.9", 0, 0), ("broker", "4.9", 1, 1), ("broker", "5.x", 0, 0)],

@@ -14,7 +14,7 @@ WORKLOAD = {"queues": 4, "sends_per_s": 1}
 
 def sends(failed: set[int], *, until_s: int = 400, lag_ms: float | None = 1.0, **run: Any) -> HistoryBuilder:
     """A send every second; those that began in `failed` seconds fail. broker-a of two is paused from 100 to 200 s."""
-    builder = cluster(clients=("producer-0",), **{"workload": WORKLOAD, **run})
+    builder = cluster(**{"clients": ("producer-0",), "workload": WORKLOAD, **run})
     builder.at(100).fault(*PAUSE, until_s=200)
     for second in range(10, until_s):
         type_ = "info" if second in failed else "ok"
@@ -154,6 +154,27 @@ def test_a_fault_may_be_felt_before_its_row_which_comes_when_it_is_complete() ->
 def test_a_send_may_time_out_at_a_broker_that_stood_still_and_where_nobody_measured_that_is_unknown() -> None:
     assert sends({50}).at(48).lag(1500, "broker-b", until_s=51).judged(judge).verdict is Validity.VALID
     assert sends({50}, lag_ms=None).judged(judge).verdict is Validity.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("how", "at_s", "permission", "expected"),
+    [
+        ("anew", 50, 6, Validity.INVALID),
+        ("kept", 50, 6, Validity.INVALID),
+        ("broker", 50, 6, Validity.VALID),
+        ("anew", 150, 6, Validity.VALID),  # the broker is paused
+        ("anew", 50, 4, Validity.VALID),  # the broker lets nobody write
+        ("dropped", 50, 6, Validity.VALID),
+    ],
+)
+def test_a_broker_takes_back_what_consumers_send_back(
+    how: str, at_s: float, permission: int, expected: Validity
+) -> None:
+    clients = ("producer-0", "consumer-0")
+    builder = sends(HALF, clients=clients, settings={"broker-a": {"brokerPermission": permission}})
+    failed = {"msg_key": "k", "topic": "orders", "broker_name": "broker-a", "queue_id": 0, "offset": 0, "attempt": 1}
+    builder.at(at_s).event("consumer-0", "sent_back", f=how, duration_ms=10.0, **failed)
+    assert builder.judged(judge).verdict is expected
 
 
 def test_that_another_operation_was_slow_excuses_no_failure_for_the_broker_under_judgement_may_be_slow() -> None:
