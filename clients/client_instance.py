@@ -343,6 +343,7 @@ class MQClientInstance:
                 ids = list(bodies.GetConsumerListByGroupResponseBody.decode(response.body).consumer_id_list)
                 self._context.record("members_listed", topic=topic, address=str(address), value=ids)
                 return ids
+            self._context.record("members_refused", topic=topic, address=str(address), code=int(response.code))
             raise ResponseError.for_code(response.code, response.remark)
         except RocketMQError as exc:
             self._context.log.warning("consumer ids of group %s from %s: %s", group, address, exc)

@@ -188,6 +188,7 @@ _BROKER: Mapping[str, str] = {
     "answers pulls": "did not answer pulls of {client} before the pulls timed out",
     "refuses strangers": "knew no member of {client}'s group, but did not refuse pulls of {client} with code 24",
     "refuses without members": "answered GET_CONSUMER_LIST_BY_GROUP (38) with an empty list, not with code 1",
+    "answers with its members": "refused {client}'s question for the members of its group, but {a_broker} had members",
     "newest subscription": "refused pulls of {client} with code 25, but a heartbeat had brought that subscription",
     "lists its members": "listed other members of a group than the members whose heartbeats {a_broker} had read",
     "registers at its start": "did not begin to register at once when {a_broker} had started",

@@ -2,8 +2,8 @@
 
 | a broker                                       | rows                                          | of                |
 |------------------------------------------------|-----------------------------------------------|-------------------|
-| lists the members of which it has heard (38),  | client_heartbeat, client_gone; members_listed | ConsumerManager   |
-| and refuses where there is none                |                                               |                   |
+| lists the members of which it has heard (38),  | client_heartbeat, client_gone;                | ConsumerManager   |
+| and refuses where there is none, and only then | members_listed, members_refused               |                   |
 | refuses a pull (24) while no member is there,  | the same; pull_asked, pull_delayed            | PullMessage-      |
 | or none has the topic, and only then           |                                               | Processor         |
 | refuses a pull (25) that is newer than all     | the same                                      | ConsumerGroupInfo |
@@ -79,6 +79,15 @@ class GroupAnswers(Process):
         for broker, runs in sorted(grouped(lists).items()):
             done = (Done(run.ended_ms, run.row.decoded != []) for run in runs)
             yield from of_done((broker, "members"), "refuses without members", row, done)
+        row = "ConsumerManageProcessor.getConsumerListByGroup: refuses the question only without a member"
+        yield from self.of_brokers("answers with its members", row, self._refused())
+
+    def _refused(self) -> Iterator[tuple[str, Done]]:
+        """Whether each broker that answered without a list had no member whose heartbeat it had read."""
+        for run in self.rows("members_refused"):
+            broker = self.world.owners.get(run.row.address, "")
+            span = self.before_pauses(run.ended_ms) - self.timers.A_ms, run.ended_ms + self.near_ms
+            yield broker, Done(run.ended_ms, not self._must_answer(broker, run.row.address, *span))
 
     def _members_listed(self) -> Iterator[tuple[str, Done]]:
         """Whether each broker listed to this consumer all members that the broker had heard of, and nobody else."""

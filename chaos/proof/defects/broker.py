@@ -806,6 +806,20 @@ def broker_lists_a_member_less(broker: Broker) -> None:
     broker._processor._methods[RequestCode.GET_CONSUMER_LIST_BY_GROUP] = clients.consumer_list
 
 
+@planted(BROKER_A, "quiet", caught_by="timers_kept")
+def broker_refuses_lists_of_members(broker: Broker) -> None:
+    """a broker answers every 4th question for the members of a group as if the group had none"""
+    is_refused, methods = every(4), broker._processor._methods
+    listed = methods[RequestCode.GET_CONSUMER_LIST_BY_GROUP]
+
+    def refuse(*asked: Any) -> Any:
+        if is_refused():
+            raise Refused(ResponseCode.SYSTEM_ERROR, "no consumer for this group")
+        return listed(*asked)
+
+    methods[RequestCode.GET_CONSUMER_LIST_BY_GROUP] = refuse
+
+
 @planted(BROKERS, "consumer-stop", caught_by="timers_kept")
 def broker_keeps_who_unregisters(broker: Broker) -> None:
     """brokers keep a client that has unregistered in the client's groups until the client's channel closes"""

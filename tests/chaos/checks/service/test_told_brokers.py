@@ -49,6 +49,25 @@ def test_a_change_of_queues_changes_the_sub_version(version: int, heard_s: float
     assert kinds.count("has a new subVersion") == found
 
 
+@pytest.mark.parametrize(
+    ("gone_s", "fault", "found"),
+    [(None, (), 1), (25.0, (), 0), (None, ("broker-a",), 0)],
+    ids=["has-a-member", "has-none", "paused"],
+)
+def test_a_broker_refuses_the_question_for_members_only_without_a_member(
+    gone_s: float | None, fault: tuple[str, ...], found: int
+) -> None:
+    told = cluster(1, ("broker-a",), ("consumer-0",)).at(1).hears("broker-a", "consumer-0")
+    if gone_s is not None:
+        told.at(gone_s).forgets("broker-a", "consumer-0", "closed", groups=[])
+    for node in fault:
+        told.at(28).fault("f", "pause", "signal.SIGSTOP", node, until_s=29.9)
+    told.at(30).event("consumer-0", "members_refused", topic="orders", address=address_of("broker-a"), code=1)
+    told.event("consumer-0", "scheduled_task", f=REBALANCE, duration_ms=0.0, value={"woken": False})
+    kinds = [one.kind for one in wrong(judge(*told.end(40, 1.0).facts()))]
+    assert kinds.count("answers with its members") == found
+
+
 @pytest.mark.parametrize(("at_b", "without_a_list", "found"), [(0, 0, 1), (1, 0, 1), (12, 0, 0), (0, 40, 0)])
 def test_a_consumer_draws_the_broker_that_it_asks_for_its_members(at_b: int, without_a_list: int, found: int) -> None:
     told = cluster(1, ("broker-a", "broker-b"), ("consumer-0",)).at(0).learns("consumer-0", "broker-a", "broker-b")
