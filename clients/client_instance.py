@@ -35,7 +35,7 @@ from ..remoting.message import MessageQueue
 from ..remoting.node.network import Address
 from ..remoting.node.node import NodeContext
 from ..remoting.node.profile import Profile
-from ..remoting.node.recording import record_timed_out
+from ..remoting.node.recording import record_refused, record_timed_out
 from ..remoting.top_addressing import TopAddressing
 from ..remoting.topics import RETRY_GROUP_TOPIC_PREFIX, TBW102
 from ..remoting.transport import Connection, RemotingClient
@@ -127,6 +127,7 @@ class MQClientInstance:
             version=config.profile.version,
             on_event=self._on_channel_event,
             on_timed_out=self._on_timed_out,
+            on_refused=lambda *answer: record_refused(context.record, *answer),
         )
         self.name_server = NameServerClient(
             context,
@@ -343,7 +344,6 @@ class MQClientInstance:
                 ids = list(bodies.GetConsumerListByGroupResponseBody.decode(response.body).consumer_id_list)
                 self._context.record("members_listed", topic=topic, address=str(address), value=ids)
                 return ids
-            self._context.record("members_refused", topic=topic, address=str(address), code=int(response.code))
             raise ResponseError.for_code(response.code, response.remark)
         except RocketMQError as exc:
             self._context.log.warning("consumer ids of group %s from %s: %s", group, address, exc)

@@ -24,7 +24,8 @@ class RemotingClient(Endpoint):
     A call's `timeout_s` covers connecting and waiting. Concurrent calls to an address share one connection attempt.
     `on_event` gets ("open" | "close" | "connect_failed" | "unasked", address, reason). The event "unasked" is a
     response without a request on that channel; the event's reason has the response's code and opaque. `on_timed_out`
-    gets (address, request code, seconds) of each wait that timed out; the code of a connect is None. Requests without a
+    gets (address, request code, seconds) of each wait that timed out; the code of a connect is None. `on_refused` gets
+    (address, request code, response code) of each answer without SUCCESS. Requests without a
     language and version get `language` and `version`. The client's `version` also decides when a timed-out call closes
     its channel.
     """
@@ -37,6 +38,7 @@ class RemotingClient(Endpoint):
     version: int | None = None
     on_event: Callable[[str, Address, str], None] | None = None
     on_timed_out: Callable[[Address, int | None, float], None] | None = None
+    on_refused: Callable[[Address, int, int], None] | None = None
     _channels: dict[Address, Connection] = field(init=False, default_factory=dict)
     _attempts: dict[Address, asyncio.Task[Connection]] = field(init=False, default_factory=dict)
     _closed: bool = field(init=False, default=False)
@@ -63,7 +65,7 @@ class RemotingClient(Endpoint):
         begin_s = self.clock.monotonic_s()
         connection, left_s = await self._connected_in_time(address, timeout_s)
         try:
-            return await connection.invoke(command, timeout_s=left_s)
+            answer = await connection.invoke(command, timeout_s=left_s)
         except RequestTimeout:
             self._timed_out(address, command.code, begin_s)
             closes = self.close_on_timeout if close_on_timeout is None else close_on_timeout
@@ -71,6 +73,9 @@ class RemotingClient(Endpoint):
                 self.log.warning("channel %s: closed, because request %d timed out", connection, command.code)
                 connection.close()
             raise
+        if answer.code and self.on_refused is not None:
+            self.on_refused(address, command.code, answer.code)
+        return answer
 
     async def oneway(self, address: Address, command: RemotingCommand, *, timeout_s: float = 3.0) -> None:
         """Send `command` as a oneway request. ConnectError or TooManyRequests mean that nothing was sent."""

@@ -21,7 +21,7 @@ from ...remoting.command import RemotingCommand
 from ...remoting.headers.namesrv import RegisterBrokerResponseHeader
 from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
-from ...remoting.node.recording import ignore, record_timed_out
+from ...remoting.node.recording import ignore, record_refused, record_timed_out
 from ...remoting.node.tasks import Tasks
 from ...remoting.properties import format_properties, parse_properties
 from ...remoting.top_addressing import TASK, TopAddressing
@@ -92,6 +92,7 @@ class Broker:
             idle_s=config.client_channel_max_idle_time_seconds,
             close_on_timeout=config.client_close_socket_if_timeout,
             on_timed_out=lambda *wait: record_timed_out(context.record, *wait),
+            on_refused=lambda *answer: record_refused(context.record, *answer),
             language=LanguageCode.JAVA,
             version=config.profile.version,
         )

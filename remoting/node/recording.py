@@ -7,8 +7,22 @@ appends the row. The events and their fields are listed in docs/history.md.
 from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
-from ..codes import RequestCode
+from ..codes import TABLES_OF_SLAVES, RequestCode
 from .network import Address
+
+_WITHOUT_ROWS = {
+    RequestCode.QUERY_CONSUMER_OFFSET,
+    RequestCode.SEARCH_OFFSET_BY_TIMESTAMP,
+    RequestCode.GET_MAX_OFFSET,
+    RequestCode.GET_MIN_OFFSET,
+    RequestCode.HEART_BEAT,
+    RequestCode.UNREGISTER_CLIENT,
+    RequestCode.GET_CONSUMER_LIST_BY_GROUP,
+    RequestCode.LOCK_BATCH_MQ,
+    RequestCode.UNLOCK_BATCH_MQ,
+    *TABLES_OF_SLAVES,
+}
+"""Requests to brokers whose refusal no other row tells."""
 
 
 class Recorder(Protocol):
@@ -39,11 +53,18 @@ def record_timed_out(
     record: Recorder, address: Address | str, code: int | None, waited_s: float, **more: object
 ) -> None:
     """Record that a request with this code (None: a connect) got no answer within `waited_s`."""
-    if code is None:
-        name = "connect"
-    else:
-        try:
-            name = RequestCode(code).name
-        except ValueError:
-            name = str(code)
+    name = "connect" if code is None else _name(code)
     record("timed_out", f=name, address=str(address), duration_ms=waited_s * 1000, **more)
+
+
+def record_refused(record: Recorder, address: Address, request_code: int, code: int) -> None:
+    """Record that a request to a broker was answered with this code, if no other row tells that."""
+    if request_code in _WITHOUT_ROWS:
+        record("refused", f=_name(request_code), address=str(address), code=code)
+
+
+def _name(code: int) -> str:
+    try:
+        return RequestCode(code).name
+    except ValueError:
+        return str(code)

@@ -10,9 +10,9 @@ but for ordered topics, forbids a send: only routes keep producers away (`Abstra
 Upstream of pulls: `PullMessageProcessor.processRequest`.
 
 Only a queue id from max(read, write) on is illegal. So a send to a lower queue id is not answered with SYSTEM_ERROR
-(5.x: INVALID_PARAMETER), also while a fault lasts. The code of a refusal decides whether a producer tries another
-broker: an illegal queue id is refused with SYSTEM_ERROR (5.x: INVALID_PARAMETER), a lacking permission with
-NO_PERMISSION.
+(5.x: INVALID_PARAMETER), also while a fault lasts; nor is a pull of a readable queue. The code of a refusal decides
+whether a producer tries another broker: an illegal queue id is refused with SYSTEM_ERROR (5.x: INVALID_PARAMETER), a
+lacking permission with NO_PERMISSION.
 
 A master's store refuses nothing with SERVICE_NOT_AVAILABLE (14) that a slave's does, but stores nothing while its disk
 is full (`DefaultMessageStore.checkStoreStatus`). A SYNC_MASTER without a slave answers SLAVE_NOT_AVAILABLE (11), and
@@ -85,6 +85,11 @@ TO_ITS_QUEUES = Duty(
     "sends to its queues",
     "takes messages for its queues",
     "msgCheck: only a queueId that the topic lacks is illegal, and brokerPermission forbids ordered topics alone",
+)
+FROM_ITS_QUEUES = Duty(
+    "pulls of its queues",
+    "answers pulls of its queues",
+    "PullMessageProcessor.processRequest: only a queueId that the topic lacks is illegal",
 )
 WITHOUT_SLAVE = Duty(
     "sends without a slave",
@@ -218,24 +223,29 @@ def _of_topic(
 
 
 def _of_its_queues(world: World, broker: NodeInfo, rows: Sequence[Row]) -> Iterator[Refusal]:
-    """Of each topic that producers send to, from when the broker had these queues until it said so again, or had
-    others; with a disk that may be full it refuses by another code. brokerPermission forbids ordered topics alone."""
+    """Of each topic, from when the broker had these queues until it said so again, or had others. Of sends only to what
+    producers send to; with a disk that may be full it refuses by another code. brokerPermission forbids ordered topics
+    alone."""
+    sent_to = {world.topic_of(node.name) for node in world.of_kind("producer")}
     full = merged(disk.perhaps for disk in world.full_disks if disk.broker == broker.name)
     illegal = ResponseCode.SYSTEM_ERROR, ResponseCode.INVALID_PARAMETER
     ordered = {act.topic for act in world.acts if act.value.get("order")}
     is_open = world.run.get("scenario") == "up"  # anybody may have made a topic an ordered one
-    for topic in sorted({world.topic_of(node.name) for node in world.of_kind("producer")}):
+    for topic in sorted({row.topic for row in rows}):
         of = [(row.time_ms, row_of(row.decoded)) for row in rows if row.topic == topic]
         wrong = illegal if is_open or topic in ordered else (*illegal, ResponseCode.NO_PERMISSION)
         for (at_ms, has), (until_ms, _) in pairwise([*of, (world.end_ms, None)]):
             queues = max(has[:2]) if has is not None else 0
-            for stretch in without(at_ms, until_ms, full) if queues else ():
+            if has is not None and has[2] & PERM_READ:
+                of_pulls = _has_code(*illegal, ResponseCode.NO_PERMISSION, ResponseCode.TOPIC_NOT_EXIST)
+                yield Refusal(broker, topic, FROM_ITS_QUEUES, Stretch(at_ms, until_ms), of_pulls, 0, has[0])
+            for stretch in without(at_ms, until_ms, full) if queues and topic in sent_to else ():
                 yield Refusal(broker, topic, TO_ITS_QUEUES, stretch, _has_code(*wrong), 0, queues)
 
 
 def _asked(part: Part, world: World, refusal: Refusal) -> pa.Table:
     """The answered requests that the broker read and answered in that time."""
-    is_send = refusal.duty not in (PULLS, CODES_OF_PULLS)
+    is_send = refusal.duty not in (PULLS, CODES_OF_PULLS, FROM_ITS_QUEUES)
     rows = part.of(TRY if is_send else "pull", types=FORBIDDEN.types)
     senders = [node.name for node in world.of_kind("producer") if world.topic_of(node.name) == refusal.topic]
     is_of_topic = is_one_of(rows["node"], senders) if is_send else pc.equal(rows["topic"], refusal.topic)

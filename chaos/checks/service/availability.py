@@ -26,14 +26,14 @@ from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Group, Needs, Section, check
 from ..findings import Rule, at_no_time, finding, rounded, verdict_by_counts
-from ..plain.forbidden import FORBIDDEN, TO_A_MASTER, TO_ITS_QUEUES, Duty
+from ..plain.forbidden import FORBIDDEN, FROM_ITS_QUEUES, TO_A_MASTER, TO_ITS_QUEUES, Duty
 from ..plain.part import Gathering
 from ..plain.slots import SLOTS
 from ..record.shortfalls import Shortfall, asks_first, is_explained, lateness_of, lets_fail
 from ..record.slots import OPERATIONS, TRY, Tally
 from ..record.tallies import Tallies
 
-_TAKEN = (TO_A_MASTER, TO_ITS_QUEUES)
+_TAKEN = (TO_A_MASTER, TO_ITS_QUEUES, FROM_ITS_QUEUES)
 _BELOW = "below the scenario's availability_floor"
 _FLOOR_ROW = (
     "availability_floor: from the first fault or act by hand on, the scenario's share of sends, pulls and look-ups "

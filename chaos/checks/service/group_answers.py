@@ -3,7 +3,7 @@
 | a broker                                       | rows                                          | of                |
 |------------------------------------------------|-----------------------------------------------|-------------------|
 | lists the members of which it has heard (38),  | client_heartbeat, client_gone;                | ConsumerManager   |
-| and refuses where there is none, and only then | members_listed, members_refused               |                   |
+| and refuses where there is none, and only then | members_listed, refused                       |                   |
 | refuses a pull (24) while no member is there,  | the same; pull_asked, pull_delayed            | PullMessage-      |
 | or none has the topic, and only then           |                                               | Processor         |
 | refuses a pull (25) that is newer than all     | the same                                      | ConsumerGroupInfo |
@@ -20,7 +20,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import product
 from operator import itemgetter
 
-from ....remoting.codes import ResponseCode
+from ....remoting.codes import RequestCode, ResponseCode
 from ...oracle.intervals import Stretch, grouped
 from ...oracle.queue_owners import heard_by, node_of_client
 from ...oracle.quiet import calm
@@ -84,8 +84,10 @@ class GroupAnswers(Process):
 
     def _refused(self) -> Iterator[tuple[str, Done]]:
         """Whether each broker that answered without a list had no member whose heartbeat it had read."""
-        for run in self.rows("members_refused"):
+        for run in self.rows("refused"):
             broker = self.world.owners.get(run.row.address, "")
+            if run.row.f != RequestCode.GET_CONSUMER_LIST_BY_GROUP.name:
+                continue
             span = self.before_pauses(run.ended_ms) - self.timers.A_ms, run.ended_ms + self.near_ms
             yield broker, Done(run.ended_ms, not self._must_answer(broker, run.row.address, *span))
 

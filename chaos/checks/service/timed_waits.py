@@ -7,6 +7,8 @@
 | lost channel  | none: a call ends when its channel does                                  | timed_out, channel|
 | pull delay    | how long a queue's next pull was put off                                 | pull_delayed      |
 
+And what brokers refused this process though RocketMQ's refuse it nobody (refused).
+
 For how long is oracle/time_outs.py.
 """
 
@@ -39,6 +41,12 @@ _FLOW_CONTROL = "broker_flow_control"
 _ASYNC = "PULL_MESSAGE"
 """Nobody waits for its answer, and its time-out closes nothing."""
 _LOOK_UP = RequestCode.GET_ROUTEINFO_BY_TOPIC.name
+_BUSY = (ResponseCode.SYSTEM_BUSY,)
+_REFUSES = {
+    RequestCode.QUERY_CONSUMER_OFFSET.name: (ResponseCode.QUERY_NOT_FOUND,),
+    RequestCode.GET_CONSUMER_LIST_BY_GROUP.name: (ResponseCode.SYSTEM_ERROR,),  # without a member: group_answers.py
+}
+"""With which codes a broker refuses a request that the harness has a row of (`refused`); others it always answers."""
 _SPARED_MS = 100.0
 """From 5.1.4 on an answer that had no longer to come costs no channel."""
 
@@ -58,6 +66,9 @@ class Waits(Process):
             yield from self.done("call", "ends with its channel", row, self._waited_on())
             row = "PullRequestHoldService: a pull is answered at the first check after suspendTimeoutMillis"
             yield from self.of_brokers("answers pulls", row, self._unanswered())
+        if self.kind != "name_server":
+            row = "ClientManageProcessor, ConsumerManageProcessor, AdminBrokerProcessor: a living broker answers"
+            yield from self.of_brokers("refuses no such request", row, self._refused())
         row = "DefaultMQPushConsumerImpl: the next pull is put off"
         for why, acts in grouped(self._pull_delays()).items():
             yield from self.finding(f"{PULL_DELAY}: {why}", "lasts as long as set", row, acts)
@@ -65,6 +76,13 @@ class Waits(Process):
         delays = ((run.ended_ms, run.row.f == _FLOW_CONTROL, run.row.code) for run in self.rows("pull_delayed"))
         done = (Done(at, is_by_flow == (code == ResponseCode.FLOW_CONTROL)) for at, is_by_flow, code in delays)
         yield from self.done(PULL_DELAY, "waits by the code", row, done)
+
+    def _refused(self) -> Iterator[tuple[str, Done]]:
+        """What brokers refused this process; wrong is what RocketMQ's refuse nobody."""
+        for run in self.rows("refused"):
+            broker, what = self.world.owners.get(run.row.address, ""), str(run.row.f)
+            if self.world.is_ours(broker):
+                yield broker, Done(run.ended_ms, run.row.code in (*_BUSY, *_REFUSES.get(what, ())), what)
 
     def _waited_on(self) -> Iterator[Done]:
         """The calls that ran out; wrong is that although their channel had ended before: of a send its last try; of a

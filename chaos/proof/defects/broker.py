@@ -806,18 +806,36 @@ def broker_lists_a_member_less(broker: Broker) -> None:
     broker._processor._methods[RequestCode.GET_CONSUMER_LIST_BY_GROUP] = clients.consumer_list
 
 
-@planted(BROKER_A, "quiet", caught_by="timers_kept")
-def broker_refuses_lists_of_members(broker: Broker) -> None:
-    """a broker answers every 4th question for the members of a group as if the group had none"""
-    is_refused, methods = every(4), broker._processor._methods
-    listed = methods[RequestCode.GET_CONSUMER_LIST_BY_GROUP]
+def _refuses(broker: Broker, code: RequestCode, each: int) -> None:
+    is_refused, methods = every(each), broker._processor._methods
+    answer = methods[code]
 
     def refuse(*asked: Any) -> Any:
         if is_refused():
-            raise Refused(ResponseCode.SYSTEM_ERROR, "no consumer for this group")
-        return listed(*asked)
+            raise Refused(ResponseCode.SYSTEM_ERROR, "refused")
+        return answer(*asked)
 
-    methods[RequestCode.GET_CONSUMER_LIST_BY_GROUP] = refuse
+    methods[code] = refuse
+
+
+@planted(BROKER_A, "quiet", caught_by="timers_kept")
+def broker_refuses_lists_of_members(broker: Broker) -> None:
+    """a broker answers every 4th question for the members of a group as if the group had none"""
+    _refuses(broker, RequestCode.GET_CONSUMER_LIST_BY_GROUP, 4)
+
+
+@planted(BROKER_A, "quiet", caught_by="timers_kept")
+@may_find("living_are_used messages_delivered prompt_answers queue_ownership")
+def broker_refuses_questions_for_offsets(broker: Broker) -> None:
+    """a broker answers every 2nd QUERY_CONSUMER_OFFSET with SYSTEM_ERROR"""
+    _refuses(broker, RequestCode.QUERY_CONSUMER_OFFSET, 2)
+
+
+@planted(BROKER_A, "quiet", caught_by="availability")
+@may_find("living_are_used messages_delivered prompt_answers")
+def broker_refuses_pulls_of_its_queues(broker: Broker) -> None:
+    """a broker answers every 10th pull with SYSTEM_ERROR"""
+    _refuses(broker, RequestCode.PULL_MESSAGE, 10)
 
 
 @planted(BROKERS, "consumer-stop", caught_by="timers_kept")

@@ -378,6 +378,28 @@ def test_a_broker_refuses_no_send_to_a_living_queue(at_s: float, queue_id: int, 
 
 
 @pytest.mark.parametrize(
+    ("at_s", "queue_id", "code", "found"),
+    [
+        (30, 3, 1, True),
+        (30, 3, 17, True),
+        (30, 3, 24, False),  # its group has no member there
+        (30, 4, 1, False),
+        (90, 3, 1, False),  # the topic has lost it
+        (130, 1, 16, False),  # nobody may read it
+    ],
+)
+def test_a_broker_refuses_no_pull_of_a_readable_queue(at_s: float, queue_id: int, code: int, found: bool) -> None:
+    told = cluster(clients=("producer-0", "consumer-0"), workload={**WORKLOAD, "topic": "orders"})
+    for has_s, read, perm in ((20, 4, 6), (60, 2, 6), (120, 2, 2)):
+        has = {"read": read, "write": read, "perm": perm, "version": has_s}
+        told.at(has_s).event("broker-a", "topic", topic="orders", value=has)
+    pulled = {"topic": "orders", "broker_name": "broker-a", "address": address_of("broker-a"), "queue_id": queue_id}
+    told.at(at_s).event("consumer-0", "pull", type="info", duration_ms=1.0, code=code, **pulled)
+    kinds = [one.more["kind"] for one in told.end(200).judged(judge).examples]
+    assert ("answers pulls of its queues" in kinds) == found
+
+
+@pytest.mark.parametrize(
     ("code", "switched_s", "expected"),
     [(14, 60, Validity.INVALID), (14, None, Validity.VALID), (13, 60, Validity.VALID)],
 )

@@ -82,6 +82,20 @@ def test_a_wait_ends_when_its_setting_says_and_neither_earlier_nor_later(timer: 
         assert found.measured_ms == pytest.approx(took_s * 1000)
 
 
+@pytest.mark.parametrize(
+    ("what", "code", "found"),
+    [
+        ("HEART_BEAT", 1, ["broker-a"]),
+        ("HEART_BEAT", 2, []),  # SYSTEM_BUSY
+        ("QUERY_CONSUMER_OFFSET", 22, []),
+        ("QUERY_CONSUMER_OFFSET", 1, ["broker-a"]),
+    ],
+)
+def test_a_living_broker_refuses_what_it_may_refuse(what: str, code: int, found: list[str]) -> None:
+    told = story().at(50).event("consumer-0", "refused", f=what, address=address_of("broker-a"), code=code)
+    assert [one.subject for one in wrong(check(told)) if one.kind == "refuses no such request"] == found
+
+
 @pytest.mark.parametrize("what", ["GET_ROUTEINFO_BY_TOPIC", "HEART_BEAT", "QUERY_CONSUMER_OFFSET"])
 def test_a_call_that_runs_out_closes_its_channel_at_once(what: str) -> None:
     _, wait_s = EXACT[f"{what} time-out"]

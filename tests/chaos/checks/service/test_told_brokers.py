@@ -62,7 +62,7 @@ def test_a_broker_refuses_the_question_for_members_only_without_a_member(
         told.at(gone_s).forgets("broker-a", "consumer-0", "closed", groups=[])
     for node in fault:
         told.at(28).fault("f", "pause", "signal.SIGSTOP", node, until_s=29.9)
-    told.at(30).event("consumer-0", "members_refused", topic="orders", address=address_of("broker-a"), code=1)
+    told.at(30).event("consumer-0", "refused", f="GET_CONSUMER_LIST_BY_GROUP", address=address_of("broker-a"), code=1)
     told.event("consumer-0", "scheduled_task", f=REBALANCE, duration_ms=0.0, value={"woken": False})
     kinds = [one.kind for one in wrong(judge(*told.end(40, 1.0).facts()))]
     assert kinds.count("answers with its members") == found
