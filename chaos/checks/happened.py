@@ -189,7 +189,6 @@ _BROKER: Mapping[str, str] = {
     "answers pulls": "did not answer pulls of {client} before the pulls timed out",
     "refuses strangers": "knew no member of {client}'s group, but did not refuse pulls of {client} with code 24",
     "refuses without members": "answered GET_CONSUMER_LIST_BY_GROUP (38) with an empty list, not with code 1",
-    "refuses no such request": "refused requests of {client} that a living broker never refuses{details}",
     "answers with its members": "refused {client}'s question for the members of its group, but {a_broker} had members",
     "newest subscription": "refused pulls of {client} with code 25, but a heartbeat had brought that subscription",
     "lists its members": "listed other members of a group than the members whose heartbeats {a_broker} had read",
@@ -323,6 +322,7 @@ _PRODUCER: Mapping[str, str] = {
 }
 _NODE: Mapping[str, str] = {
     "takes no longer than the round's calls": "took longer for a round of {task} than all calls of the round may take",
+    "refuses no such request": "refused requests of {client} that a living broker or NameServer never refuses{details}",
     "times out when set": "had a {time_out} at another time than configured",
     "ends by its time-out": "went on with a {call} after the time-out of the {call}",
     "closes idle channels": "did not close a channel that was idle for serverChannelMaxIdleTimeSeconds{which_peers}",

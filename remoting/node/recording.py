@@ -17,12 +17,14 @@ _WITHOUT_ROWS = {
     RequestCode.GET_MIN_OFFSET,
     RequestCode.HEART_BEAT,
     RequestCode.UNREGISTER_CLIENT,
+    RequestCode.UNREGISTER_BROKER,
+    RequestCode.GET_BROKER_MEMBER_GROUP,
     RequestCode.GET_CONSUMER_LIST_BY_GROUP,
     RequestCode.LOCK_BATCH_MQ,
     RequestCode.UNLOCK_BATCH_MQ,
     *TABLES_OF_SLAVES,
 }
-"""Requests to brokers whose refusal no other row tells."""
+"""Requests whose refusal no other row tells."""
 
 
 class Recorder(Protocol):
@@ -58,7 +60,7 @@ def record_timed_out(
 
 
 def record_refused(record: Recorder, address: Address, request_code: int, code: int) -> None:
-    """Record that a request to a broker was answered with this code, if no other row tells that."""
+    """Record that a request was answered with this code, if no other row tells that."""
     if request_code in _WITHOUT_ROWS:
         record("refused", f=_name(request_code), address=str(address), code=code)
 

@@ -133,7 +133,9 @@ def _answers(control: Control, world: World, life: Life) -> Iterator[Finding]:
     told = chain(_answered(routes, rows), _compared(control, world, life, routes))
     for (name, kind), done in grouped(told).items():
         yield from of_done((life.node, name), kind, _ANSWERS_ROW, done)
-    for name, done in grouped(_refused(world, life, routes, rows)).items():
+    answered = (row for row in control.rows("register") if world.owners.get(row.name_server) == life.node)
+    refused = chain(_refused(world, life, routes, rows), _refused_by_answer(world, life, routes, answered))
+    for name, done in grouped(refused).items():
         yield from of_done((life.node, name), "accepts registrations", _TAKES_ROW, done)
 
 
@@ -160,6 +162,17 @@ def _refused(world: World, life: Life, routes: RoutesRead, rows: Sequence[Row]) 
             at_once = [one for one in read if one.f == REGISTERED and abs(one.at_ms - row.time_ms) < MOMENT_MS]
             if at_once and all(one.is_taken for one in at_once):
                 yield row.broker_name, Done(row.time_ms, False)
+
+
+def _refused_by_answer(world: World, life: Life, routes: RoutesRead, rows: Iterable[Row]) -> Iterator[tuple[str, Done]]:
+    """The same by what the brokers were answered."""
+    for row in rows:
+        span, name = (row.began_ms - MOMENT_MS, row.time_ms + MOMENT_MS), broker_name(row.node)
+        if row.code and not may_refuse(world, [life], *span):
+            read = routes.read.get((name, world.address_at(row.node, row.time_ms) or ""), ())
+            here = [one for one in read if one.f == REGISTERED and span[0] <= one.at_ms <= span[1]]
+            if here and all(one.is_taken for one in here):
+                yield name, Done(row.time_ms, False)
 
 
 _NOTICES_ROW = "RouteInfoManager.notifyMinBrokerIdChanged: the brokers of a name are told of a new smallest id"

@@ -7,7 +7,7 @@
 | lost channel  | none: a call ends when its channel does                                  | timed_out, channel|
 | pull delay    | how long a queue's next pull was put off                                 | pull_delayed      |
 
-And what brokers refused this process though RocketMQ's refuse it nobody (refused).
+And what brokers and NameServers refused this process though RocketMQ's refuse it nobody (refused).
 
 For how long is oracle/time_outs.py.
 """
@@ -46,7 +46,7 @@ _REFUSES = {
     RequestCode.QUERY_CONSUMER_OFFSET.name: (ResponseCode.QUERY_NOT_FOUND,),
     RequestCode.GET_CONSUMER_LIST_BY_GROUP.name: (ResponseCode.SYSTEM_ERROR,),  # without a member: group_answers.py
 }
-"""With which codes a broker refuses a request that the harness has a row of (`refused`); others it always answers."""
+"""With which codes a living peer refuses requests (rows `refused`); it answers all others of these."""
 _SPARED_MS = 100.0
 """From 5.1.4 on an answer that had no longer to come costs no channel."""
 
@@ -67,7 +67,7 @@ class Waits(Process):
             row = "PullRequestHoldService: a pull is answered at the first check after suspendTimeoutMillis"
             yield from self.of_brokers("answers pulls", row, self._unanswered())
         if self.kind != "name_server":
-            row = "ClientManageProcessor, ConsumerManageProcessor, AdminBrokerProcessor: a living broker answers"
+            row = "ClientManageProcessor, ConsumerManageProcessor, AdminBrokerProcessor, DefaultRequestProcessor"
             yield from self.of_brokers("refuses no such request", row, self._refused())
         row = "DefaultMQPushConsumerImpl: the next pull is put off"
         for why, acts in grouped(self._pull_delays()).items():
@@ -78,7 +78,7 @@ class Waits(Process):
         yield from self.done(PULL_DELAY, "waits by the code", row, done)
 
     def _refused(self) -> Iterator[tuple[str, Done]]:
-        """What brokers refused this process; wrong is what RocketMQ's refuse nobody."""
+        """What brokers and NameServers refused this process; wrong is what RocketMQ's refuse nobody."""
         for run in self.rows("refused"):
             broker, what = self.world.owners.get(run.row.address, ""), str(run.row.f)
             if self.world.is_ours(broker):

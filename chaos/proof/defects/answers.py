@@ -45,6 +45,19 @@ def name_server_always_tells_of_order(server: NameServer) -> None:
         return None if found is None or topic != "orders" else replace(found, order_topic_conf="broker-a:4")
 
 
+@planted(NS_0, "smoke", caught_by="routes_as_registered")
+def name_server_answers_registrations_with_an_error(server: NameServer) -> None:
+    """a NameServer takes every 3rd registration, but answers the registration with SYSTEM_ERROR"""
+    is_wrong, methods = every(3), server.processor._methods
+    register = methods[RequestCode.REGISTER_BROKER]
+
+    def answer(*asked: Any) -> RemotingCommand:
+        answered = register(*asked)
+        return RemotingCommand.response(ResponseCode.SYSTEM_ERROR, "register failed") if is_wrong() else answered
+
+    methods[RequestCode.REGISTER_BROKER] = answer
+
+
 # -- late, or not at all
 
 

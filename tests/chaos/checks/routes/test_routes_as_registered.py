@@ -402,6 +402,15 @@ def test_a_name_server_refuses_no_registration_that_it_must_take(code: int, wron
     assert [one for one in kinds(builder) if one[1] == "accepts registrations"] == wrong
 
 
+@pytest.mark.parametrize(("code", "wrong"), [(None, []), (1, [("ns-0", "accepts registrations")])], ids=str)
+def test_what_a_broker_was_answered_is_held_against_the_name_server(
+    code: int | None, wrong: list[tuple[str, str]]
+) -> None:
+    builder = read((20, 1, ORDERS)).at(20).register("broker-a")
+    builder.rows[-1]["code"] = code
+    assert [one for one in kinds(builder) if one[1] == "accepts registrations"] == wrong
+
+
 def test_a_refusal_is_not_held_against_another_registration_of_the_same_moment() -> None:
     builder = read((20, 1, MORE)).run_says(profile="5.x")
     builder.event("ns-0", "channel_ended", f="peer", op_id="broker-a", value={"reason": "closed"})
