@@ -251,6 +251,8 @@ _CONSUMER: Mapping[str, str] = {
     "late": "received a message of {broker+topic} late{because}",
     "tried again too soon": "gave the listener a message of {broker+topic} again less than 5 s after {consumer} could "
     "not send the message back",
+    "sent back elsewhere": "did not ask {broker+topic} to take a failed message back",
+    "sent back and tried again": "gave the listener a message of {broker+topic} again that {consumer} had sent back",
     "sent back after success": "sent back a message of {broker+topic} after {consumer}'s listener had consumed the "
     "message successfully",
     "received twice without a rebalance": "received a message of {broker+topic} twice while {consumer} owned the queue",

@@ -37,8 +37,9 @@ from operator import itemgetter
 from typing import Any
 
 from ....clients.consumer.config import dead_letter_topic, retry_topic
-from ....clients.consumer.consume_service import KEPT
-from ....clients.consumer.send_back import TO_BROKER
+from ....clients.consumer.consume_service import DROPPED, KEPT
+from ....clients.consumer.send_back import ANEW, TO_BROKER
+from ....remoting.codes import RequestCode
 from ....remoting.message_properties import is_of_share
 from ....remoting.topics import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
 from ...arrow import np, pa, pc
@@ -47,6 +48,7 @@ from ...oracle.commits import Redelivery, commit_ms, flush_ms
 from ...oracle.deliveries import falls_due
 from ...oracle.intervals import grouped
 from ...oracle.link import MOMENT_MS
+from ...oracle.quiet import calm_among
 from ...oracle.recorded import Fault
 from ...oracle.slaves import SYNCHRONIZED_MS, made_masters, slaves_of
 from ...oracle.world import World
@@ -63,6 +65,7 @@ ROW = "at-least-once: messages whose offset was not committed come again"
 TOO_LATE = "received without the queue"
 MISNAMED = "acknowledged a wrong offset"
 SENT_BACK, UNCOUNTED = "sent back after success", "failed again as a first try"
+NOT_BACK, BOTH_WAYS = "sent back elsewhere", "sent back and tried again"
 STORED_BACK = "stored more often than sent back"
 TOO_SOON, AGAIN_MS = "tried again too soon", 5_000.0
 """`submitConsumeRequestLater`: how long a consumer waits that could not send a message back."""
@@ -229,8 +232,10 @@ def _returned(part: Part, world: World, allowed: Tolerance) -> Repeats:
     in_batches = {
         node.name for node in world.ours("consumer") if world.number(node.name, "consumeMessageBatchMaxSize") > 1
     }
-    findings = []
+    read, findings = _asked_to_take_back(part.control), list[Finding]()
     for row in rows_in(rows):
+        if read and row["f"] in (ANEW, KEPT) and not _may_be_asked(row, read, world):
+            findings.append(_finding(NOT_BACK, row, row["time_ms"], world, allowed, client=row["node"]))
         is_again = row["topic"].startswith(RETRY_GROUP_TOPIC_PREFIX)
         fails = is_of_share(row["msg_key"], 1.0 if share and row["node"] in in_batches else share)
         if row["attempt"] != 1 or not fails:
@@ -240,19 +245,38 @@ def _returned(part: Part, world: World, allowed: Tolerance) -> Repeats:
     return Repeats({"wrong": len(findings)}, foremost(findings))
 
 
+def _may_be_asked(row: Row, read: Mapping[str, Sequence[float]], world: World) -> bool:
+    """Whether the message's broker was asked to take it back, or something kept it from being asked."""
+    broker, to_ms = row["broker_name"], row["time_ms"] + MOMENT_MS
+    from_ms = row["time_ms"] - (row["duration_ms"] or 0.0) - MOMENT_MS
+    calm = any(one.start_ms <= from_ms and to_ms <= one.end_ms for one in calm_among(world, row["node"], broker))
+    is_read = any(from_ms <= at_ms <= to_ms for at_ms in read.get(broker, ()))
+    return is_read or not calm or not world.is_ours(broker)
+
+
+def _asked_to_take_back(control: Control) -> Mapping[str, Sequence[float]]:
+    """When each broker's transport read that a consumer sends a message back."""
+    rows = control.rows("request_read")
+    return grouped((row.node, row.time_ms) for row in rows if row.f == RequestCode.CONSUMER_SEND_MSG_BACK.name)
+
+
 def _tried_again(part: Part, world: World, allowed: Tolerance) -> Repeats:
-    """What a consumer of ours kept, because it could not be sent back, and gave its listener again too soon."""
+    """What a consumer of ours kept, because it could not be sent back, and gave its listener again too soon; or gave
+    its listener again though it was sent back."""
     ours, same = [node.name for node in world.ours("consumer")], ("node", "incarnation", "op_id", *PLACE)
     rows = part.of("sent_back")
-    kept = rows_in(rows.filter(pc.and_(is_one_of(rows["node"], ours), is_one_of(rows["f"], (KEPT,)))))
-    came = part.of("receive")
+    kept = rows_in(rows.filter(pc.and_(is_one_of(rows["node"], ours), pc.not_equal(rows["f"], DROPPED))))
+    came = part.of("receive", "sent_back")
     came = came.filter(is_one_of(came["msg_key"], sorted({row["msg_key"] for row in kept})))
     later = grouped((tuple(row[name] for name in same), row) for row in (rows_in(came) if kept else ()))
     findings = []
     for row in kept:
         for one in later.get(tuple(row[name] for name in same), ()):
-            if one["seq"] > row["seq"] and one["time_ms"] - row["time_ms"] < AGAIN_MS - MOMENT_MS:
-                findings.append(_finding(TOO_SOON, one, row["time_ms"], world, allowed, client=row["node"]))
+            took_ms = (one["duration_ms"] or 0.0) if one["event"] == "sent_back" else 0.0
+            is_soon = one["time_ms"] - took_ms - row["time_ms"] < AGAIN_MS - MOMENT_MS
+            if one["seq"] > row["seq"] and (row["f"] != KEPT or is_soon):
+                kind = TOO_SOON if row["f"] == KEPT else BOTH_WAYS
+                findings.append(_finding(kind, one, row["time_ms"], world, allowed, client=row["node"]))
     return Repeats({"wrong": len(findings)}, foremost(findings))
 
 

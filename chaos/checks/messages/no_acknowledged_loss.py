@@ -37,6 +37,7 @@ from ..plain.part import (
     began_ms,
     codes,
     floats,
+    is_one_of,
     rows_in,
     with_offset,
 )
@@ -171,7 +172,9 @@ def _keys_of(sends: pa.Table, others: pa.Table) -> Flags:
 def _not_dead(part: Part, world: World, whole: Set[tuple[str, str, int]]) -> Iterator[Row]:
     """What brokers took back for the last time, and what is not among the group's dead letters there."""
     groups = {member: dead_letter_topic(group) for group, members in world.groups.items() for member in members}
-    here = {(row["topic"], row["broker_name"], row["msg_key"]) for row in rows_in(part.of("read"))}
+    reads = part.of("read")
+    reads = reads.filter(is_one_of(reads["topic"], sorted({*groups.values()})))
+    here = {(row["topic"], row["broker_name"], row["msg_key"]) for row in rows_in(reads)}
     for row in rows_in(part.of("sent_back")):
         topic, broker = groups.get(row["node"], ""), row["broker_name"]
         if row["f"] == TO_BROKER and is_dead(row, world) and (topic, broker, 0) in whole:

@@ -43,12 +43,13 @@ def sent_back(part: Part, world: World) -> Prompt:
         first: dict[tuple[object, ...], Row] = {}
         for row in again.get((group, key), ()):
             first.setdefault(tuple(row[name] for name in PLACE), row)
-        receipts, is_sure = [*first.values()], True
+        receipts, is_sure, by_brokers = [*first.values()], True, all(row["f"] == TO_BROKER for row in rows)
         for row in rows if group else ():
             if row["f"] != KEPT:
                 own = [one for one in receipts if _may_be_of(row, one, world)][:1]
                 receipts = [one for one in receipts if one not in own]
-                found = found.plus(_came_again(row, own, str(group), world, is_sure=is_sure or row["f"] == ANEW))
+                is_changed = any(_is_changed(row, one, world, by_brokers=by_brokers) for one in own)
+                found = found.plus(_came_again(row, own, str(group), world, is_changed, is_sure or row["f"] == ANEW))
             is_sure = is_sure and row["f"] == TO_BROKER
     return found
 
@@ -59,10 +60,11 @@ def _may_be_of(back: Row, receipt: Row, world: World) -> bool:
     made_ms = receipt["born_ms"] if is_new else stored_ms(receipt)
     was_set = world.clocks.get(back["node"] if is_new else receipt["broker_name"])
     since_ms = back["time_ms"] - back["duration_ms"] - MOMENT_MS - world.timers.clocks_ms
-    return made_ms is None or made_ms >= since_ms or bool(was_set)
+    is_there = is_new or receipt["broker_name"] == back["broker_name"]
+    return is_there and (made_ms is None or made_ms >= since_ms or bool(was_set))
 
 
-def _came_again(back: Row, came: list[Row], group: str, world: World, *, is_sure: bool) -> Prompt:
+def _came_again(back: Row, came: list[Row], group: str, world: World, is_changed: bool, is_sure: bool) -> Prompt:
     broker = came[0]["broker_name"] if came else back["broker_name"] if back["f"] == TO_BROKER else ""
     if is_dead(back, world):
         return Prompt()
@@ -81,17 +83,17 @@ def _came_again(back: Row, came: list[Row], group: str, world: World, *, is_sure
         offset=LAST,
         group=group,
         tries=2 if back["f"] == ANEW else 1,  # its sender wrote it again
-        changed=bool(came) and _is_changed(back, came[0], world),
+        changed=is_changed,
         delay_ms=due.end_ms - acked_ms,
     )
     found = against(one, came, due, near_its_time_ms(world))
     return Prompt(slow=(found._replace(offset=LAST),)) if isinstance(found, Slow) else Prompt(1, found)
 
 
-def _is_changed(back: Row, came: Row, world: World) -> bool:
-    """Whether it came with another content; or, of what its broker stored again, with another birth."""
+def _is_changed(back: Row, came: Row, world: World, *, by_brokers: bool) -> bool:
+    """Whether it came with another content; or, of what brokers alone stored again, with another birth."""
     born_ms = back["born_ms"], came["born_ms"]
-    is_same = back["f"] == ANEW or None in born_ms or abs(born_ms[0] - born_ms[1]) <= near_its_time_ms(world)
+    is_same = not by_brokers or None in born_ms or abs(born_ms[0] - born_ms[1]) <= near_its_time_ms(world)
     return bool(came["digest"] != back["digest"]) or not is_same
 
 

@@ -91,9 +91,14 @@ def _silence(measured: Mapping[str, Any]) -> str:
 
 
 def _told_of(control: Control, world: World) -> Mapping[tuple[str, int, str], Sequence[Row]]:
-    """NameServer, its incarnation and broker → what the NameServer says of it: registrations taken, and drops."""
-    rows = control.rows("registration", "broker_dropped")
-    named = ((row, member_at(world, row.broker_name, row.broker_id, row.address)) for row in rows)
+    """NameServer, its incarnation and broker → what the NameServer says of it: registrations taken, and drops. An
+    address that is no node's, and was registered by hand, is no broker, whatever its name and id."""
+    strange = {act.address for act in world.acts if act.f == "register"} - world.owners.keys()
+    rows = (row for row in control.rows("registration", "broker_dropped") if row.address not in strange)
+    named = (
+        (row, world.owners.get(row.address) or member_at(world, row.broker_name, row.broker_id, row.address))
+        for row in rows
+    )
     return grouped(
         ((*row.process, broker), row)
         for row, broker in named

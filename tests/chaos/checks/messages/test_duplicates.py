@@ -170,6 +170,30 @@ def test_what_a_consumer_could_not_send_back_its_listener_gets_again_after_5_s(
     assert [one.more["kind"] for one in builder.end(100).judged(judge).examples] == found
 
 
+@pytest.mark.parametrize(
+    ("event", "f", "found"), [("receive", "broker", 1), ("sent_back", "broker", 1), ("sent_back", "kept", 0)]
+)
+def test_what_a_consumer_sent_back_its_listener_gets_from_the_retry_topic_only(event: str, f: str, found: int) -> None:
+    builder = sent(take(group(workload={"failing_share": 1.0}), 2, "consumer-0"), 50)
+    received(builder, 50, "consumer-0", 1)
+    failed = {"msg_key": "k-0", "offset": 0, "op_id": "take-0", "attempt": 1, "duration_ms": 10.0, **AT}
+    builder.at(51).event("consumer-0", "sent_back", f=f, **failed)
+    builder.at(56.5).event("consumer-0", event, f="kept" if event == "sent_back" else None, **failed)
+    kinds = [one.more["kind"] for one in builder.end(100).judged(judge).examples]
+    assert kinds.count("sent back and tried again") == found
+
+
+@pytest.mark.parametrize(("asked_s", "found"), [(250.995, 0), (240, 1)])
+def test_a_consumer_sends_a_message_back_to_the_messages_broker(asked_s: float, found: int) -> None:
+    builder = sent(take(group(workload={"failing_share": 1.0}), 2, "consumer-0"), 50)
+    received(builder, 50, "consumer-0", 1)
+    builder.at(asked_s).event("broker-a", "request_read", f="CONSUMER_SEND_MSG_BACK", op_id="1", value={})
+    failed = {"msg_key": "k-0", "offset": 0, "op_id": "take-0", "attempt": 1, "duration_ms": 10.0, **AT}
+    builder.at(251).event("consumer-0", "sent_back", f="anew", **failed)
+    kinds = [one.more["kind"] for one in builder.end(400).judged(judge).examples]
+    assert kinds.count("sent back elsewhere") == found
+
+
 @pytest.mark.parametrize(("f", "crash", "found"), [("broker", "", 1), ("kept", "", 0), ("broker", "broker-a", 0)])
 def test_a_broker_stores_once_what_a_consumer_sends_back_once(f: str, crash: str, found: int) -> None:
     builder = sent(take(group(workload={"failing_share": 1.0}), 2, "consumer-0"), 50)

@@ -52,6 +52,18 @@ def test_a_live_reachable_broker_that_is_dropped_is_invalid_and_named_with_the_r
     assert verdict.measured["drops"] == {reason: 1}
 
 
+def test_an_address_registered_by_hand_is_not_the_broker_of_its_id() -> None:
+    """Random seed 1805737: of a slave that was made master, and so has another id."""
+    strange, own = "10.9.9.9:10911", address_of("broker-a/1")
+    builder = cluster(brokers=("broker-a", "broker-a/1")).at(50).act("switch", "broker-a/1")
+    builder.at(51).act("register", "ns-0", broker_name="broker-a", broker_id=1, address=strange)
+    for at_s in (60, 90, 120):
+        builder.at(at_s).registration("ns-0", "broker-a", address=own)
+        builder.registration("ns-0", "broker-a/1", address=strange)
+    dropped = builder.at(130).drops("ns-0", "broker-a/1", "closed", address=strange).end(160)
+    assert check(dropped).measured["drops"] == {}
+
+
 def test_every_drop_is_told_with_its_reason_and_when_the_broker_was_back_whether_a_limit_asks_for_it_or_not() -> None:
     first = {"name_server": "ns-0", "broker": "broker-a", "at_ms": 215_000.0, "reason": "expired", "back_ms": 310_000.0}
     again = {**first, "at_ms": 320_000.0, "reason": "closed", "back_ms": None}
