@@ -48,7 +48,7 @@ from ...oracle.commits import Redelivery, commit_ms, flush_ms
 from ...oracle.deliveries import falls_due
 from ...oracle.intervals import grouped
 from ...oracle.link import MOMENT_MS
-from ...oracle.quiet import calm_among
+from ...oracle.quiet import calm
 from ...oracle.recorded import Fault
 from ...oracle.slaves import SYNCHRONIZED_MS, made_masters, slaves_of
 from ...oracle.world import World
@@ -249,9 +249,9 @@ def _may_be_asked(row: Row, read: Mapping[str, Sequence[float]], world: World) -
     """Whether the message's broker was asked to take it back, or something kept it from being asked."""
     broker, to_ms = row["broker_name"], row["time_ms"] + MOMENT_MS
     from_ms = row["time_ms"] - (row["duration_ms"] or 0.0) - MOMENT_MS
-    calm = any(one.start_ms <= from_ms and to_ms <= one.end_ms for one in calm_among(world, row["node"], broker))
+    is_calm = any(one.start_ms <= from_ms and to_ms <= one.end_ms for one in calm(world))
     is_read = any(from_ms <= at_ms <= to_ms for at_ms in read.get(broker, ()))
-    return is_read or not calm or not world.is_ours(broker)
+    return is_read or not is_calm or not world.is_ours(broker)
 
 
 def _asked_to_take_back(control: Control) -> Mapping[str, Sequence[float]]:

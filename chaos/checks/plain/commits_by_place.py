@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
+from ....clients.consumer.config import retry_topic
 from ....clients.consumer.consume_service import KEPT
 from ...arrow import Floats, Numbers, np, pa, pc
 from ...history.schema import row_order
@@ -90,7 +91,7 @@ class Commits:
         row = {**row, "value": value_of(row)}
         said = row["node"] if self.broadcasting else row["value"]["group"]
         for group in all_askers(self.world):
-            if group.name == said and group.topic in ("", row["topic"]):
+            if group.name == said and (group.topic in ("", row["topic"]) or row["topic"] == retry_topic(said)):
                 self.of_place[Place(row["topic"], row["broker_name"], row["queue_id"], group.name)].append(row)
 
     def taken(self) -> Iterator[tuple[Place, ControlRow]]:
