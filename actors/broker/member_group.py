@@ -13,7 +13,7 @@ transactions through another master; this broker's slaves do not. Upstream: `Bro
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 
 from ...remoting.bodies.route import GetBrokerMemberGroupResponseBody
 from ...remoting.codes import MASTER_ID, RequestCode
@@ -33,6 +33,7 @@ TASK = "sendHeartbeat"
 """The name of a round of 904 heartbeats in the history."""
 FIRST_S = 1.0
 SYNC_S = 1.0
+NAMED_S = 10.0
 HEARTBEAT_TIMEOUT_S = 1.0
 CALL_TIMEOUT_S = 3.0
 
@@ -51,6 +52,7 @@ class MemberGroup:
         self._services, self._client, self._targets, self._changed = services, client, targets, changed
         self._min_id = MASTER_ID
         self._beats: dict[Address, asyncio.Task[None]] = {}
+        self._named: dict[Address, tuple[Mapping[int, str], float]] = {}
 
     async def run(self) -> None:
         """Send heartbeats and ask NameServers for the group's members, until the broker ends."""
@@ -103,10 +105,20 @@ class MemberGroup:
             except RocketMQError as exc:
                 self._services.context.log.error("syncBrokerMemberGroup from namesrv failed, %s", exc)
                 continue
+            self._record(target, members)
             if members:
                 least = min(members)
                 self._update(least, members[least])
             return
+
+    def _record(self, target: Address, members: Mapping[int, str]) -> None:
+        """Record a NameServer's answer that has changed, or that is the first in some time."""
+        now_s = self._services.context.clock.monotonic_s()
+        before, at_s = self._named.get(target, (None, 0.0))
+        if members != before or now_s - at_s >= NAMED_S:
+            self._named[target] = members, now_s
+            named = {str(id_): address for id_, address in members.items()}
+            self._services.context.record("members_named", name_server=str(target), value=named)
 
     def notified(self, _: Connection, request: RemotingCommand) -> None:
         """Handle the oneway request NOTIFY_MIN_BROKER_ID_CHANGE (905)."""

@@ -130,6 +130,8 @@ _NAME_SERVER: Mapping[str, str] = {
     "accepts registrations": "refused a registration of {broker} without a reason",
     "refuses a single topic": "accepted the first registration of {broker}, though the registration had 1 topic",
     "queues without an address": "listed queues of {broker+topic}, but no address of {broker}",
+    "names a name's brokers": "answered {slave}'s question for its name's members (901) with other brokers than "
+    "{namesrv} had",
     "answers a slave its master": "answered slave {slave}'s registration without the right address of the master",
     "answers a slave its master's haServerAddr": "answered slave {slave}'s registration with another haServerAddr than "
     "the master had registered",

@@ -37,7 +37,8 @@ SLAVE_TOLD, SLAVE_COPIES = "answers a slave its master", "copies from its master
 SLAVE_TOLD_HA = "answers a slave its master's haServerAddr"
 _TOLD_ROW = "registerBroker: a slave is answered with its master's address"
 _HA_ROW = "registerBroker: a slave is answered with the haServerAddr that its master registered"
-_NO_ROUTES = ("two masters", NO_MASTER, NOT_TOLD, SLAVE_TOLD, SLAVE_TOLD_HA, SLAVE_COPIES)
+NAMED, _NAMED_ROW = "names a name's brokers", "getBrokerMemberGroup: the brokers that the NameServer has of the name"
+_NO_ROUTES = ("two masters", NO_MASTER, NOT_TOLD, SLAVE_TOLD, SLAVE_TOLD_HA, SLAVE_COPIES, NAMED)
 
 
 @check(
@@ -55,6 +56,8 @@ def judge(control: Control, world: World) -> Verdict:
         findings += of_done(about, SLAVE_TOLD, _TOLD_ROW, answers)
     for about, answers in sorted(grouped(_ha_answers(control, world)).items()):
         findings += of_done(about, SLAVE_TOLD_HA, _HA_ROW, answers)
+    for about, answers in sorted(grouped(_named(control, world)).items()):
+        findings += of_done(about, NAMED, _NAMED_ROW, answers)
     findings += [*_copies(control, world), *masters_stay(control, world)]
     return verdict_of(
         findings,
@@ -136,6 +139,27 @@ def _answers(control: Control, world: World) -> Iterator[tuple[tuple[str, str], 
         }
         if len(masters) == 1 or _is_gone(said.get((name_server, value["master"]), ()), from_ms, to_ms):
             yield (name_server, row.node), Done(row.time_ms, value["master"] in masters)
+
+
+def _named(control: Control, world: World) -> Iterator[tuple[tuple[str, str], Done]]:
+    """NameServer and broker, and whether the NameServer named all brokers of the broker's name that it must have had as
+    it was asked, and nobody whom it said that it had dropped."""
+    apart_ms, of = world.timers.delivery_ms, received(control, world)
+    rows = () if world.acts else control.rows("registration", "broker_dropped")
+    said = grouped(((row.node, row.address), row) for row in rows)
+    for row in () if world.acts else control.rows("members_named"):
+        name_server, named = world.owners.get(row.name_server, ""), {*row.said.values()}
+        span = row.time_ms - apart_ms - world.timers.A_ms, row.time_ms + apart_ms
+        name = broker_name(row.node)
+        members = [name for name in members_of(world)[name].nodes if not elects(world, name)]
+        must = {
+            world.address_at(member, row.time_ms)
+            for member in members
+            for life in world.lives_of(name_server)
+            if of.must_have(life, member, *span)
+        }
+        gone = {address for address in named if _is_gone(said.get((name_server, address), ()), *span)}
+        yield (name_server, row.node), Done(row.time_ms, must <= named and not gone)
 
 
 def _ha_answers(control: Control, world: World) -> Iterator[tuple[tuple[str, str], Done]]:

@@ -78,6 +78,18 @@ def broker_beats_under_another_cluster(broker: Broker) -> None:
     beats_with(broker, clusterName=lambda: "OtherCluster")
 
 
+@planted(NS_0, _ACTING, caught_by="one_master")
+def name_server_names_dropped_members(server: NameServer) -> None:
+    """a NameServer's answer with the brokers of a name (code 901) still has brokers that the NameServer has dropped"""
+    known: dict[int, str] = {}
+
+    @around(server.processor._table, "broker_addrs")
+    def with_dropped(broker_addrs: Any, name: str) -> dict[int, str]:
+        if name == "broker-a":
+            known.update(broker_addrs(name))
+        return {**known, **broker_addrs(name)}
+
+
 @planted(NS_0, _ACTING, caught_by="routes_are_true")
 @may_find(_OF_ROUTES)
 def name_server_ignores_how_long_to_bear_silence(server: NameServer) -> None:

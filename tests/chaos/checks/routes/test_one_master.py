@@ -7,7 +7,7 @@ import pytest
 from nemesrv.chaos.checks.routes.one_master import is_live, judge
 from nemesrv.chaos.oracle.name_server import Request
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, address_of, cluster
+from tests.chaos.builder import KILL, HistoryBuilder, address_of, cluster
 
 BROKERS = ("broker-a", "broker-b", "broker-a/1")
 GROUP = ("broker-a", "broker-a/1", "broker-a/2")
@@ -49,6 +49,27 @@ def told(master: str | None, at_s: float = 45.0, reset_s: float | None = None) -
 def test_a_slave_is_answered_with_the_address_of_its_master() -> None:
     assert told(address_of("broker-a")) == told(None, at_s=0.5) == told(None, at_s=80) == []
     assert told(None) == told(address_of("broker-b")) == [("ns-0", "broker-a/1")]
+
+
+@pytest.mark.parametrize(
+    ("at_s", "named", "wrong"),
+    [
+        (45, ("broker-a", "broker-a/1"), []),
+        (45, ("broker-a/1",), [("ns-0", "broker-a/1")]),
+        (55, ("broker-a", "broker-a/1"), [("ns-0", "broker-a/1")]),
+        (55, ("broker-a/1",), []),
+        (51, ("broker-a", "broker-a/1"), []),
+    ],
+)
+def test_a_name_server_names_the_brokers_that_it_has(
+    at_s: float, named: tuple[str, ...], wrong: list[tuple[str, str]]
+) -> None:
+    """broker-a registers from 1 s on, and is dropped at 50 s."""
+    of = registers(registers(cluster(brokers=BROKERS), "broker-a/1", 1, 1, 31), "broker-a", 0, 1, 31)
+    of.at(49.9).fault(*KILL).at(50).drops("ns-0", "broker-a", "closed")
+    value = {str(int("/" in node)): address_of(node) for node in named}
+    of.at(at_s).event("broker-a/1", "members_named", name_server=address_of("ns-0"), value=value)
+    assert [(one.who, one.what) for one in verdict(of).examples] == wrong
 
 
 @pytest.mark.parametrize(("first_ms", "is_wrong"), [(1.0, True), (3.0, False)])
