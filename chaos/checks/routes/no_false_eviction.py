@@ -95,10 +95,7 @@ def _told_of(control: Control, world: World) -> Mapping[tuple[str, int, str], Se
     address that is no node's, and was registered by hand, is no broker, whatever its name and id."""
     strange = {act.address for act in world.acts if act.f == "register"} - world.owners.keys()
     rows = (row for row in control.rows("registration", "broker_dropped") if row.address not in strange)
-    named = (
-        (row, world.owners.get(row.address) or member_at(world, row.broker_name, row.broker_id, row.address))
-        for row in rows
-    )
+    named = ((row, member_at(world, row.broker_name, row.broker_id, row.address)) for row in rows)
     return grouped(
         ((*row.process, broker), row)
         for row, broker in named
