@@ -243,6 +243,7 @@ _CLIENT: Mapping[str, str] = {
     "keeps channels open": "closed a channel to a broker, though clientCloseSocketIfTimeout is false{which_brokers}",
     "stops a poll without an answer": "continued a round of {task} after a look-up without an answer",
     "heartbeats to routed brokers": "sent a heartbeat to a broker that is not in {a_client}'s routes{which_brokers}",
+    "asks for the template in place of a topic": "looked up TBW102 (createTopicKey), though no look-up had just failed",
     "looks up at polls only": "looked up a topic between two polls, though {a_client} had a route of the topic",
     "kept after code 17": "dropped {a_client}'s route of topic {topic} when a NameServer answered code 17",
 }

@@ -31,6 +31,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from ....remoting.codes import PERM_WRITE, ResponseCode
+from ....remoting.node.profile import Profile
 from ....remoting.topics import TBW102
 from ...oracle.intervals import grouped
 from ...oracle.link import MOMENT_MS
@@ -59,6 +60,8 @@ class Unasked(Process):
     def findings(self) -> Iterator[Finding]:
         row = "MQClientInstance: looks up every topic each P, and at other times a topic without a route"
         yield from self.done("look-up", "looks up at polls only", row, self._look_ups())
+        row = "DefaultMQProducerImpl.tryToFindTopicPublishInfo: createTopicKey is asked for in the place of a topic"
+        yield from self.done(POLL, "asks for the template in place of a topic", row, self._templates())
         row = "MQClientInstance.updateTopicRouteInfoFromNameServer: a RemotingException ends the round"
         yield from self.done(POLL, "stops a poll without an answer", row, self._cut_short())
         yield from self._dropped()
@@ -113,6 +116,14 @@ class Unasked(Process):
             yield Done(call.began_ms, not serves or is_first or self._borrows(call))
             if poll is not None and call.row.type == "ok":
                 answered[poll, topic] = call
+
+    def _templates(self) -> Iterator[Done]:
+        """Look-ups of createTopicKey beside polls, by clients that do not poll it as producers of 4.9 do: each in place
+        of another topic, whose look-up had just failed."""
+        polls_it = self.kind == "producer" and self.timers.profile is Profile.V4_9
+        for call in () if polls_it else self._asked:
+            if call.row.topic == TBW102 and self._polls_of(call):
+                yield Done(call.began_ms, self._borrows(call))
 
     def _waited_ms(self, number: int) -> Iterator[float]:
         """When those look-ups began for whose ends this one may have waited (lockTimeoutMillis): it may have been asked

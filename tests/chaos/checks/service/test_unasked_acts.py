@@ -299,6 +299,20 @@ def test_a_look_up_without_an_answer_ends_the_round(next_s: float | None, has_ro
     assert (("updateTopicRouteInfoFromNameServer", "stops a poll without an answer") in kinds(told)) == wrong_
 
 
+@pytest.mark.parametrize(("profile", "unknown", "found"), [("4.9", False, 0), ("5.x", False, 1), ("5.x", True, 0)])
+def test_a_producer_of_5_x_asks_for_the_template_only_in_place_of_another_topic(
+    profile: str, unknown: bool, found: int
+) -> None:
+    told = cluster(clients=("producer-0",), profile=profile).at(0.02)
+    told.event("producer-0", "route_changed", topic="orders", value=route_of("broker-a"))
+    of = {"f": "route", "name_server": address_of("ns-0"), "duration_ms": 1.0}
+    if unknown:
+        told.at(30.001).event("producer-0", "name_server_call", topic="more", type="fail", code=17, **of)
+    told.at(30.003).event("producer-0", "name_server_call", topic="TBW102", type="ok", code=0, **of)
+    told.event("producer-0", "scheduled_task", f="updateTopicRouteInfoFromNameServer", duration_ms=5.0)
+    assert [one.kind for one in wrong(check(told))].count("asks for the template in place of a topic") == found
+
+
 def test_a_look_up_of_a_send_just_before_a_round_is_not_the_rounds() -> None:
     """Random seed 1805011: a message that was sent back, 30 ms before."""
     told = story("updateTopicRouteInfoFromNameServer")
