@@ -118,10 +118,9 @@ class Unasked(Process):
                 answered[poll, topic] = call
 
     def _templates(self) -> Iterator[Done]:
-        """Look-ups of createTopicKey beside polls, by clients that do not poll it as producers of 4.9 do: each in place
-        of another topic, whose look-up had just failed."""
-        polls_it = self.kind == "producer" and self.timers.profile is Profile.V4_9
-        for call in () if polls_it else self._asked:
+        """Look-ups of createTopicKey beside polls of 5.x: each in place of another topic, whose look-up just failed.
+        Producers of 4.9, those in consumers among them, poll it."""
+        for call in () if self.timers.profile is Profile.V4_9 else self._asked:
             if call.row.topic == TBW102 and self._polls_of(call):
                 yield Done(call.began_ms, self._borrows(call))
 

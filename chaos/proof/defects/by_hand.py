@@ -168,6 +168,7 @@ def broker_registers_one_topic_with_all_permissions(broker: Broker) -> None:
 
 
 @planted(BROKER_A, "topic-loses-queues", caught_by="done_by_hand")
+@may_find("availability")
 def broker_keeps_the_permission_of_a_topic(broker: Broker) -> None:
     """a broker registers the topic orders with the topic's own permission, whatever brokerPermission is"""
 
