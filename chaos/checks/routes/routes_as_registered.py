@@ -28,7 +28,7 @@ from ...oracle.promises import told_by_hand
 from ...oracle.queue_owners import node_of_client
 from ...oracle.recorded import Life
 from ...oracle.roles import elects, member_at
-from ...oracle.slaves import SYNCHRONIZED_MS, offsets_copied
+from ...oracle.slaves import SYNCHRONIZED_MS, made_masters, offsets_copied
 from ...oracle.world import World
 from ...topology import broker_name, is_slave
 from ...verdict import Finding, Verdict
@@ -371,9 +371,12 @@ def _versions(control: Control, world: World) -> Iterator[Finding]:
 
 def _of_groups(control: Control, world: World) -> Iterator[Finding]:
     """The topics that a broker of ours makes for consumer groups: retry, and dead letters. Of a group that no heartbeat
-    makes there, a send may make the retry topic, as any other topic."""
+    makes there, or whose topic a slave that was made master had not copied, a send may make the retry topic, as any
+    other topic."""
+    new_masters = {made.node for made in made_masters(world).values()}
     asked = {act.topic for act in world.acts if act.f == "update_topic"}
     made = (row for row in control.rows("topic") if row.decoded and row.topic.startswith(_OF_GROUPS))
+    made = (row for row in made if row.node not in new_masters)
     made = (row for row in made if all(world.values(row.node, "autoCreateSubscriptionGroup")))
     of = grouped((row.node, row) for row in made if world.is_ours(row.node) and row.topic not in asked)
     for broker, rows in of.items():

@@ -220,6 +220,16 @@ def test_a_send_may_make_the_retry_topic_of_a_group_that_no_heartbeat_makes(crea
     assert [kind for who, kind in kinds(builder) if who == "broker-a"] == wrong
 
 
+@pytest.mark.parametrize(("switched", "wrong"), [(True, []), (False, ["one queue for a group"])])
+def test_a_send_may_make_the_retry_topic_at_a_slave_that_was_made_master(switched: bool, wrong: list[str]) -> None:
+    """Random seed 1806320."""
+    builder = cluster(1, ("broker-a", "broker-a/1")).at(20)
+    if switched:
+        builder.act("switch", "broker-a/1")
+    builder.at(21).event("broker-a/1", "topic", topic="%RETRY%group", value={"read": 4, "write": 4, "perm": 6})
+    assert [kind for who, kind in kinds(builder) if who == "broker-a/1"] == wrong
+
+
 @pytest.mark.parametrize(("paused", "wrong"), [(True, []), (False, ["registers an id that it does not have"])])
 def test_a_name_server_that_stood_still_reads_what_was_before_a_switch(paused: bool, wrong: list[str]) -> None:
     """Random seed 1790037."""
