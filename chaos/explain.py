@@ -113,13 +113,15 @@ def _unbounded(world: World, name_server: str, broker: str, at_ms: float) -> str
 
 
 def _said(one: Obligation) -> str:
-    return "its start" if not one.label.fault_id else str(one.label)
+    if one.label.fault_id.startswith("absent-"):
+        return f"the join of {one.name_server}"
+    return str(one.label) if one.label.fault_id else "its start"
 
 
 def _why(one: Obligation) -> str:
     if one.demand is ObligationKind.KEEP:
-        return f"at least {one.window.formula.split(' .. ')[0]} after {one.label}"
-    return "" if not one.label.fault_id else f"{one.window.formula} after {one.label}"
+        return f"at least {one.window.formula.split(' .. ')[0]} after {_said(one)}"
+    return "" if not one.label.fault_id else f"{one.window.formula} after {_said(one)}"
 
 
 def _append(

@@ -183,8 +183,9 @@ class Check:
     """The kinds of clients that it looks at. None: producers and consumers, but for a check of routes, none."""
     outside: bool = False
     """Whether it judges clients under test too, which were only seen from outside."""
-    settles: Callable[[World], float] | None = None
-    """For how many milliseconds after a fault it judges nothing. None: it always has something to look at."""
+    settles: Callable[[World], float | None] | None = None
+    """For how many milliseconds after a fault it judges nothing; None from it: whatever time passes. None: it always
+    has something to look at."""
     joins_for: tuple[str, ...] = ()
     """Rows of these events have it judged, whatever checks were asked for."""
 

@@ -212,15 +212,17 @@ AFTER_THE_LAST_FAULT = "after the last fault"
 
 
 def settling_needed_s(check: Check, world: World) -> float | None:
-    """How many seconds must pass after the last fault before the check judges anything. None: the run had enough, or
-    the check asks for none, or there was no fault that ended. A process that stood still asks for none: no scenario
-    can settle for longer than its machine runs."""
+    """With which `settle_s` the check judges something after the last fault. None: the run had enough, or no time
+    decides it, or the check asks for none, or there was no fault that ended. A process that stood still asks for none:
+    no scenario can settle for longer than its machine runs."""
     world = world.but_stalls()
     last_ms = _last_ms(world)
     if check.settles is None or not math.isfinite(last_ms):
         return None
     needed_ms = check.settles(world)
-    return None if world.end_ms - last_ms > needed_ms else math.ceil(needed_ms / 1000) + 1
+    if needed_ms is None or world.end_ms - last_ms > needed_ms:
+        return None
+    return world.settle_s_until(last_ms + needed_ms, last_ms)
 
 
 def _last_ms(world: World) -> float:
@@ -234,9 +236,9 @@ def too_short(checks: Mapping[str, Check], world: World) -> dict[str, str]:
         return {}  # nobody can have logs settle for longer
     had_s = (world.end_ms - _last_ms(world.but_stalls())) / 1000
     found = {name: settling_needed_s(check, world) for name, check in checks.items()}
+    because = f"the {had_s:.0f} s that follow are too short" if had_s >= 0 else "its effects outlast the run"
     return {
-        name: f"nothing is judged, because the {had_s:.0f} s that follow are too short: "
-        f"`settle_s: {needed:.0f}` is enough"
+        name: f"nothing is judged, because {because}: `settle_s: {needed:.0f}` is enough"
         for name, needed in found.items()
         if needed is not None
     }

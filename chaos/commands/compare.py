@@ -54,7 +54,7 @@ def compare(
     if len(sides) != 2 and not alone:
         raise ScenarioError("compare", "A B", " ".join(sides), "two run folders or scenarios, or one with --set-b")
     both = [
-        Side.of(name, word, (*sets, *own), again=alone)
+        Side.of(name, word, sets, own, again=alone)
         for name, word, own in (("A", sides[0], sets_a), ("B", sides[-1], sets_b))
     ]
     from ..proof.statistics.compare import Sides, print_sides

@@ -10,7 +10,7 @@ from click.shell_completion import CompletionItem
 from ...remoting.node.profile import Profile
 from ..errors import ScenarioError, nearest
 from .ending import say, supervised
-from .options import WholeNumber, json_option, summary_option
+from .options import AppendedFile, WholeNumber, json_option, summary_option
 
 OPEN_FILES = 16_384
 START_GUESS_S, AT_ONCE_GUESS = 2.0, 64
@@ -66,7 +66,7 @@ def _rules(_context: click.Context, _parameter: click.Parameter, incomplete: str
 @click.option(
     "--write-profile",
     metavar="FILE",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=AppendedFile(),
     help="Write the measured behaviour of the program CMD into this file, as a client profile for --profile.",
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for results (default: runs/conform/TIMESTAMP).")
@@ -121,7 +121,6 @@ def conform(
     program.check()
     held_against = None if profile is None else profile_of(profile)
     wanted = _named(rules)
-    _refuse_folder(write_profile)
     refuse_used(out)
     allow_open_files(OPEN_FILES)
     plan = ConformPlan(
@@ -177,8 +176,3 @@ def _named(rules: str | None) -> tuple[str, ...] | None:
         if name not in RULES:
             raise ScenarioError("--rules", "", repr(name), f"some of {', '.join(RULES)}{nearest(name, RULES)}")
     return names
-
-
-def _refuse_folder(file: Path | None) -> None:
-    if file is not None and not file.absolute().parent.is_dir():
-        raise ScenarioError("--write-profile", "", str(file), "a file in a folder that is there")

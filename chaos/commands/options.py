@@ -74,11 +74,18 @@ EPISODE_PLACE = Matching(
     "EPISODE=PLACE, both from 1, such as 1=2",
     lambda found: (int(found[1]), int(found[2])),
 )
+
+
+def _seeds(found: re.Match[str]) -> tuple[int, ...]:
+    seeds = range(int(found[1]), int(found[2] or found[1]) + 1)
+    return tuple(seeds) if len(seeds) <= 10_000 else ()
+
+
 SEEDS = Matching(
     "n[..m]",
-    r"(\d+)(?:\.\.(\d+))?",
-    "a seed such as 7, or from one to a later one such as 1..12",
-    lambda found: tuple(range(int(found[1]), int(found[2] or found[1]) + 1)),
+    r"(\d{1,18})(?:\.\.(\d{1,18}))?",
+    "a seed such as 7, or from one to a later one such as 1..12, up to 10,000 of them",
+    _seeds,
 )
 """All from the one to the other."""
 SPARK_MASTER = Matching(
@@ -90,8 +97,8 @@ SPARK_MASTER = Matching(
 
 
 class AppendedFile(click.Path):
-    """An option's value that names a file to which the command appends at its end. The file's folder must exist before
-    the command starts anything."""
+    """An option's value that names a file that the command writes, or appends to, at its end. The file's folder must
+    exist before the command starts anything."""
 
     def __init__(self) -> None:
         super().__init__(dir_okay=False, path_type=Path)

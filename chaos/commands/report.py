@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from ..errors import HarnessError
+from ..errors import ScenarioError
 
 
 @click.command()
@@ -20,5 +20,5 @@ def report(run_dir: Path, as_json: bool) -> None:
     try:
         write_reports(folder)
     except OSError as exc:
-        raise HarnessError(f"the report cannot be written: {exc.filename}: {exc.strerror}") from exc
+        raise ScenarioError(str(exc.filename), "", "", f"a file that can be written ({exc.strerror})") from exc
     click.echo(json.dumps(written(folder), ensure_ascii=False) if as_json else str(folder.report_file))

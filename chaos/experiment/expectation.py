@@ -129,6 +129,7 @@ class _Expected:
     def end(self, at_s: float) -> None:
         self._now_ms = 1000 * at_s
         self._actions.heal_all()
+        self.record("phase", phase="settle")
         self._now_ms += 1000 * self._scenario.settle_s
         self.record("phase", phase="end")
 

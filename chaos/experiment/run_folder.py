@@ -3,13 +3,14 @@ stable interface: scenario.yaml, history/, verdicts.json, junit.xml, report.html
 
 from __future__ import annotations
 
+import errno
 import os
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ..errors import HarnessError, ScenarioError
+from ..errors import ScenarioError
 from ..scenarios.defect import Defect
 from ..scenarios.loading import load
 from ..scenarios.model import Scenario
@@ -23,8 +24,8 @@ class RunFolder:
     def create(
         cls, scenario_name: str, out: Path | None = None, *, root: Path = Path("runs"), latest: bool = True
     ) -> RunFolder:
-        """Make a new, empty run folder: `out`, or a time-stamped folder under `root`. Raises HarnessError if the folder
-        cannot be made. Raises ScenarioError if `out` is a file or not empty."""
+        """Make a new, empty run folder: `out`, or a time-stamped folder under `root`. Raises as
+        `refuse_used` does."""
         if out is not None:
             refuse_used(out)
         path = out or root / scenario_name / datetime.now().strftime("%Y%m%d-%H%M%S")
@@ -34,7 +35,7 @@ class RunFolder:
             for inner in ("history/_raw", "logs", "data"):
                 (path / inner).mkdir(parents=True, exist_ok=True)
         except OSError as exc:
-            raise HarnessError(f"the run folder {path} cannot be made: {exc.strerror}") from exc
+            raise _refusal(path, exc) from exc
         folder = cls(path)
         if out is None and latest:
             folder._link_latest(root)
@@ -114,11 +115,11 @@ def _new(wanted: Path) -> Path:
 
 
 def refuse_used(out: Path | None) -> None:
-    """Raise ScenarioError if `--out` names a file or a folder that is not empty. Raise HarnessError if the folder
-    cannot be created."""
+    """Raise ScenarioError if `--out` names a file or a folder that is not empty, or one that cannot
+    be created. Raise OSError if the disk is full."""
+    if out is None:
+        return
     try:
-        if out is None:
-            return
         if not out.exists():
             TemporaryDirectory(dir=next(each for each in out.absolute().parents if each.exists())).cleanup()
             return
@@ -127,4 +128,9 @@ def refuse_used(out: Path | None) -> None:
         if any(out.iterdir()):
             raise ScenarioError("--out", "", str(out), "an empty or new folder; this one is not empty")
     except OSError as exc:
-        raise HarnessError(f"the run folder {out} cannot be made: {exc.strerror}") from exc
+        raise _refusal(out, exc) from exc
+
+
+def _refusal(path: Path, exc: OSError) -> Exception:
+    full = exc.errno in (errno.ENOSPC, errno.EDQUOT)
+    return exc if full else ScenarioError("--out", "", str(path), f"a folder that can be made ({exc.strerror})")

@@ -123,9 +123,7 @@ class ProcessFaults:
     def begin(self, fault: ProcessFault, node: str) -> str:
         with self._lock:
             if node in self._active:
-                raise HarnessError(
-                    f"{node} cannot be hit by {fault.do}: it is under {self._active[node][1].do} already"
-                )
+                raise HarnessError(f"{node} cannot be hit by {fault.do}: it is {self._active[node][1].title} already")
             self._begun += 1
             fault_id = f"{fault.do}-{self._begun}"
             asked_ms = 1000 * self._clock.monotonic_s() if self._clock else None
@@ -155,8 +153,8 @@ class ProcessFaults:
         with self._lock:
             fault_id, fault = self._active.get(node, ("", None))
             if fault is None or fault.ended_by != by:
-                wanted = " or ".join(do for do, kind in PROCESS_FAULTS.items() if kind.ended_by == by)
-                raise HarnessError(f"{node} is under {fault.do if fault else 'no fault'}, and not under {wanted}")
+                wanted = " or ".join(kind.title for kind in PROCESS_FAULTS.values() if kind.ended_by == by)
+                raise HarnessError(f"{node} is {fault.title if fault else 'under no fault'}, and not {wanted}")
 
             def took_effect() -> None:
                 del self._active[node]

@@ -48,12 +48,15 @@ def parquet_files(path: Path) -> list[Path]:
 
 
 def merged_files(path: Path) -> list[Path]:
-    """Return the history's Parquet files, after merging if necessary. HarnessError if nothing was recorded."""
+    """Return the history's Parquet files, after merging if necessary. HarnessError if nothing was recorded, and
+    ScenarioError for a file that is no history's."""
     from .merge import to_parquet
 
     if not parquet_files(path):
         to_parquet(path)
-    return parquet_files(path)
+    files = parquet_files(path)
+    refuse_unreadable(files)
+    return files
 
 
 def refuse_unreadable(files: Sequence[Path]) -> None:

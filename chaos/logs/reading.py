@@ -271,7 +271,8 @@ def _odd(read: FileRead) -> Iterator[str]:
     if read.lines and not read.understood:
         is_own = any(shape.startswith(OWN_LOGGER) for shape in read.shapes)
         why = f"it is {OF_A_RUN}" if is_own else "it may be no log of RocketMQ's"
-        yield f"{read.file}: none of its {read.lines:,} lines was understood: {why}"
+        count = f"{read.lines:,} " if read.lines > 1 else ""
+        yield f"{read.file}: none of its {count}lines was understood: {why}"
 
 
 def _day(ms: int) -> str:

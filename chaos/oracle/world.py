@@ -113,6 +113,8 @@ class World:
     end_ms: float = 0.0
     """Where judging ends: before the harness takes the cluster down."""
     timeline_ms: float = 0.0
+    settling_ms: float | None = None
+    """When the run began to settle; None: no row says so."""
     """Where the scenario's timeline starts; what is shown to people counts from there."""
     served: tuple[Served, ...] = ()
     """The lists of the address server, the first one first; none where there is none."""
@@ -162,6 +164,7 @@ class World:
             run["node_timers"] = {**(run.get("node_timers") or {}), **timers_under_test(under_test)}
         timers = Timers.from_json(run)
         ends = [*of["run_end"], *(row for row in of["phase"] if row.get("phase") == "end")]
+        began_ms = {str(row.get("phase")): float(row["time_ms"]) for row in reversed(of["phase"])}
         end_ms = min((float(row["time_ms"]) for row in ends), default=float(latest_ms if last_ms is None else last_ms))
         hosts = hosts_in(picked, list(nodes.values()), timers.at_once_ms, end_ms, faults)
         timers = timers.with_(clocks_ms=hosts.clocks_ms)
@@ -173,7 +176,8 @@ class World:
             faults=faults,
             blind=hosts.blind,
             end_ms=end_ms,
-            timeline_ms=next((float(row["time_ms"]) for row in of["phase"] if row.get("phase") == "steady"), 0.0),
+            timeline_ms=began_ms.get("steady", 0.0),
+            settling_ms=began_ms.get("settle"),
             served=served_in(run, of["served_list"]),
             resets=resets_in(of["offset_reset"]),
             full_disks=full_disks_in(of["disk"], end_ms),
@@ -449,6 +453,11 @@ class World:
 
     def _always_lists(self, node: str, name_server: str) -> bool:
         return not self.asks_for_list(node) or all(name_server in one.entries for one in self.served)
+
+    def settle_s_until(self, at_ms: float, since_ms: float) -> int:
+        """Return the `settle_s` with which the run lasts until then. `since_ms`: when it began to settle, where no row
+        says so."""
+        return math.ceil((at_ms - (since_ms if self.settling_ms is None else self.settling_ms)) / 1000) + 1
 
     @property
     def views_differ(self) -> bool:

@@ -22,10 +22,11 @@ from ..checks.finishing import INFERRED_MS
 from ..faults.fault import Fault
 from ..faults.kinds import ACTIONS, FAULTS
 from ..faults.link_faults import Heal, LinkFault
-from ..faults.process_faults import FillDisk, FreeDisk, Restart, Resume
+from ..faults.process_faults import FillDisk, FreeDisk, Remove, Restart, Resume
 from ..oracle.recorded import STALL
 from ..oracle.windows import legend
 from ..scenarios.action import ActionModel, fault_ids, is_chosen
+from ..scenarios.host_actions import links_between
 from ..scenarios.model import Scenario
 from ..scenarios.series import nodes_of
 from ..verdict import Example, Finding, Validity, Verdict, seconds, tenths, worst
@@ -50,6 +51,8 @@ _FAULTS_SHOWN = 2
 _NOUNS = {
     "black_hole": "the cut",
     "name_server_list": "the change of the NameServer list",
+    "half_open": "the half-open fault",
+    "syn_drop": "the loss of SYNs",
     "remove": "the removal",
     "register": "the registration by hand",
     "unregister": "the unregistration by hand",
@@ -309,8 +312,15 @@ def _fault(scenario: Scenario, entry: ActionModel, end_s: float | None) -> str:
         return f"{_noun(what.do)} ({entry.summary.removeprefix(what.do).strip()})"
     lasted = "" if end_s is None else f" for {round(end_s - entry.at_s, 1):g} s"
     lasted += f", on and off every {entry.period_s:g} s" if entry.period_s else ""
+    if isinstance(what, Remove):  # also what a restart at another address is for RocketMQ
+        joins = ((at_s, name) for name, at_s in scenario.joins_s().items() if name.startswith("ns-"))
+        later = sorted(one for one in joins if one[0] >= entry.at_s)
+        lasted = f", and {later[0][1]} joined at {later[0][0]:g} s" if later else ""
     if not isinstance(what, LinkFault):
         return f"{all_of(entry.nodes)} {_was(scenario, entry.nodes)} {what.title}{lasted}"
+    for host in (host for one in scenario.timeline for host in one.hosts):
+        if entry.links == links_between(scenario.hosts()[host], scenario.topology()):
+            return f"host {host} was cut from all other hosts{lasted}"
     one_way = f", {what.stream} only" if what.stream != "both" else ""
     if what.do in ("cut", "black_hole") and all(map(is_chosen, entry.links)):
         return f"clients were cut{lasted} from the NameServers that they had chosen{one_way}"
@@ -381,6 +391,8 @@ def _named(found: re.Match[str], kinds: Mapping[str, str]) -> str:
     tells them apart. `kinds`: the scenario's own labels, each with its action (`do`)."""
     label, edge = found.groups()
     do = kinds.get(label, label.rpartition("-")[0])
+    if do == "absent":
+        return "a NameServer's join"
     if do not in ACTIONS:
         return found[0]
     if edge == "end" and do in ("kill", "stop"):

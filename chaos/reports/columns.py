@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..history.schema import SCHEMA, arrow_schema, row_order
-from ..history.stored import parquet_files
+from ..history.stored import parquet_files, refuse_unreadable
 
 NOTABLE_MAX = 4000
 """Most rows of one event that are kept."""
@@ -124,6 +124,7 @@ def read(run_dir: Path) -> Recorded:
 
 def _table(run_dir: Path) -> pa.Table:
     files = parquet_files(run_dir)
+    refuse_unreadable(files)
     read = [pq.read_table(file, columns=_READ, read_dictionary=_TEXTS, partitioning=None) for file in files]
     # Another program's files may say otherwise what may be null.
     table = pa.concat_tables([_SCHEMA.empty_table(), *(one.select(_READ).cast(_SCHEMA) for one in read)])

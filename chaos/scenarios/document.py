@@ -165,7 +165,10 @@ def _put(document: dict[str, Any], path: list[str], value: object, key: str) -> 
         if not isinstance(at, list):
             raise ScenarioError("--set", key, where, "a key that has keys of its own")
         if not part.isdigit() or int(part) >= len(at):
-            raise ScenarioError("--set", key, part, f"a number from 0 to {len(at) - 1}: {where} is a list of {len(at)}")
+            entries = f"{where}.0 to {where}.{len(at) - 1}" if len(at) > 1 else f"{where}.0, the only entry"
+            raise ScenarioError(
+                "--set", key, f"{where}.{part}", entries if at else f"an entry of {where}, which is empty"
+            )
         if last:
             at[int(part)] = value
         else:

@@ -65,7 +65,7 @@ def taken_apart(
                 found += [(index, one) for one in made]
                 continue
             name = None
-            links = _links_between(nodes, topology) if isinstance(what, LoseHost | IsolateHost) else ()
+            links = links_between(nodes, topology) if isinstance(what, LoseHost | IsolateHost) else ()
             if links:
                 name = f"{what.do}-{done}" if len(entry.hosts) == 1 else f"{what.do}-{done}-{number + 1}"
                 add(BlackHole(), links=links, name=name)
@@ -76,7 +76,8 @@ def taken_apart(
     return found
 
 
-def _links_between(nodes: Sequence[str], topology: Topology) -> tuple[str, ...]:
+def links_between(nodes: Sequence[str], topology: Topology) -> tuple[str, ...]:
+    """Return the links between these nodes and all others."""
     return tuple(
         f"{link.node} -> {link.peer}" for link in topology.links if (link.node in nodes) != (link.peer in nodes)
     )
@@ -98,7 +99,7 @@ def _refuse(
             raise NotAllowed(key, host, "a host that was lost, isolated or paused before")
         return
     if host in under:
-        raise NotAllowed(key, host, f"return_host before it: it is under {under[host][0]}")
+        raise NotAllowed(key, host, f"return_host before it: {under[host][0]} of {host} has not ended")
     ours = [node for node in hosts[host] if topology.kinds[node] in _OURS]
     if ours:
         allowed = f"another host: {ours[0]}, who is the harness's own, is there (the first of placement.hosts)"

@@ -3,7 +3,7 @@ with file, key, value and the allowed values."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,9 +51,14 @@ def load(
     try:
         return parse(document, file=file, reads_defect=reads_defect)
     except ScenarioError as exc:
-        if any(exc.key == key or exc.key.startswith(f"{key}.") for key in changes):
+        if is_about(exc, changes):
             raise ScenarioError("--set", exc.key, exc.value, exc.allowed) from exc
         raise
+
+
+def is_about(exc: ScenarioError, changes: Iterable[str]) -> bool:
+    """Whether the error is about one of these changed keys, a key in it, or the key that it is in."""
+    return any(f"{exc.key}.".startswith(f"{key}.") or key.startswith(f"{exc.key}.") for key in changes)
 
 
 def parse(document: dict[str, Any], *, file: str, reads_defect: bool = True) -> Scenario:

@@ -127,6 +127,8 @@ def _value_in_words(schema: Mapping[str, Any]) -> str:
             return f"text of up to {schema['maxLength']} letters" if "maxLength" in schema else "text"
         case "array":
             return f"a list of at least {schema['minItems']}" if schema.get("minItems") else "a list"
+        case "object" if schema.get("minProperties"):
+            return f"a mapping of {schema['minProperties']} or more keys to values"
     return "a mapping of keys to values"
 
 

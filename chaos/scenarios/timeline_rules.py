@@ -121,7 +121,7 @@ def _states(timeline: Iterable[ActionModel]) -> None:
             if entry.do in PROCESS_FAULTS:
                 if did:
                     ended_by = PROCESS_FAULTS[did].ended_by
-                    under_it = f"{node} is under {did} since {at_s:g} s"
+                    under_it = f"{node} was {PROCESS_FAULTS[did].title} at {at_s:g} s"
                     allowed = f"{ended_by} before it: {under_it}" if ended_by else f"a node that is there: {under_it}"
                     raise NotAllowed(key, said, allowed)
                 under[node] = entry.do, entry.at_s
@@ -375,7 +375,7 @@ def clock_changes(scenario: Scenario) -> None:
     for index, entry in enumerate(scenario.timeline):
         for node in entry.nodes:
             if entry.do in PROCESS_FAULTS:
-                down[node] = entry.do
+                down[node] = f"{node} was {PROCESS_FAULTS[entry.do].title} before"
             elif entry.do in ("resume", "restart"):
                 down.pop(node, None)
             if not isinstance(entry.what, ClockAction):
@@ -385,7 +385,7 @@ def clock_changes(scenario: Scenario) -> None:
                 allowed = f"one of {', '.join(servers)}, which alone go by a wall clock{nearest(node, servers)}"
                 raise NotAllowed(key, said, allowed)
             if node in down:
-                raise NotAllowed(key, said, f"a node that runs then: {node} is under {down[node]}")
+                raise NotAllowed(key, said, f"a node that runs then: {down[node]}")
             if isinstance(entry.what, ClockSync) and node not in wrong:
                 raise NotAllowed(key, said, "a node whose clock was changed before")
             wrong.add(node)
@@ -402,14 +402,14 @@ def full_disks(scenario: Scenario) -> None:
             if isinstance(entry.what, DiskAction) and node not in brokers:
                 raise NotAllowed(key, said, f"one of {', '.join(brokers)}{nearest(node, brokers)}")
             if isinstance(entry.what, FillDisk) and (node in full or node in down):
-                allowed = f"a broker that runs then, and has room: {node} is under {down.get(node, entry.do)}"
+                allowed = f"a broker that runs then, and has room: {down.get(node, 'its disk is full already')}"
                 raise NotAllowed(key, said, allowed)
             if entry.do == "free_disk" and node not in full:
                 raise NotAllowed(key, said, "a broker whose disk is full then")
             if node in full and entry.do in (*PROCESS_FAULTS, "restart", "rolling_restart", "restart_storm"):
                 raise NotAllowed(key, said, f"free_disk before it: the disk of {node} is full")
             if entry.do in PROCESS_FAULTS:
-                down[node] = entry.do
+                down[node] = f"{node} was {PROCESS_FAULTS[entry.do].title} before"
             elif entry.do in ("resume", "restart"):
                 down.pop(node, None)
             elif isinstance(entry.what, DiskAction):

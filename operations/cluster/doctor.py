@@ -15,12 +15,14 @@ from contextlib import aclosing
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from ...chaos.errors import ScenarioError, nearest
 from ...chaos.logs.files import LogError
 from ...chaos.logs.reading import OF_A_RUN, are_large
 from ...chaos.logs.stream import FileRead
 from ...chaos.reports.imported import capital, ended_before, suffered_lines
 from ...remoting.node.network import Address
 from ...remoting.node.this_machine import on_this_machine
+from ...remoting.topics import is_own
 from ..inferring.conditions import UNKNOWN, Condition
 from ..inferring.episodes import episodes_of
 from ..inferring.said import Hearing, all_heard, text_at
@@ -216,6 +218,11 @@ def diagnosed(
         raise LogError(f"nothing to go by in {', '.join(map(str, places))}: {said}")
     found = reconstruct(lines, files, zones=zones, offsets=offsets)
     logs = logged(found, topic)
+    if topic is not None:
+        known = {*logs.holders, *(line.fields["topic"] for line in lines if line.fields.get("topic"))}
+        if topic not in known and (clients := sorted(one for one in known - logs.registering if not is_own(one))):
+            allowed = f"a topic that these logs name, such as {', '.join(clients[:10])}{nearest(topic, clients)}"
+            raise ScenarioError("--topic", "", repr(topic), allowed)
     causes, unknown = causes_in(logs, topic)
     failures = [each for each in logs.failures if topic in (None, each.topic)]
     episodes = episodes_of(found.rows, timers=found.timers_used).episodes if found.found else []

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
+from ...chaos.errors import ScenarioError, one_of
 from .book import Book
 from .clocks import QUARTER_MS, SET_ALIKE_MS, UNSET_MS, LogClock, solve
 from .line import HOUR_MS, SERVERS_ZONE_MS, zone_text
@@ -54,6 +55,14 @@ def chosen(source: Source, given: Mapping[str, float]) -> float | None:
         if name in (source.name, source.key) or any(map(in_path.search, source.files)):
             return value
     return given.get("*")
+
+
+def refuse_unknown(option: str, given: Mapping[str, float], sources: Sequence[Source]) -> None:
+    """Raise ScenarioError for a key of `given` (see `chosen`) that is in none of these logs."""
+    for name, value in given.items():
+        if sources and all(chosen(source, {name: value}) is None for source in sources):
+            known = one_of(sorted({source.name or source.key for source in sources}), name)
+            raise ScenarioError(option, "", repr(name), f"a file or a folder of these logs, or {known}")
 
 
 def _set(source: Source, clock: LogClock, *, offset_given: bool) -> None:

@@ -18,7 +18,7 @@ from ...chaos.oracle.timers import Timers
 from ...chaos.settings.setting import CONTROLLER, DLEDGER
 from ...chaos.topology import broker_node
 from ...remoting.topics import is_own
-from .align import aligned
+from .align import aligned, refuse_unknown
 from .book import Book, book_of
 from .clusters import one_cluster
 from .dialler_log import DiallerLog, ident
@@ -123,12 +123,15 @@ def reconstruct(
 ) -> Reconstructed:
     """Reconstruct the incident. `zones` has time zones in ms ahead of UTC, and `offsets` clock offsets in ms. A key is
     a node, a file, a folder, or `*` for all logs."""
-    read = [source for source in sources_of(lines, files) if source.lines]
+    every = sources_of(lines, files)
+    read = [source for source in every if source.lines]
     sources, apart = one_cluster([source for source in read if source.kind != ELECTOR])
     used = {file for source in sources for file in source.files}
     left_out = frozenset(file for source in read if source.kind != ELECTOR for file in source.files) - used
     book = book_of(sources)
     first_names(sources, book)
+    for option, given in (("--zone", zones), ("--offset", offsets)):
+        refuse_unknown(option, given or {}, every)
     notes = [*apart, *aligned(sources, book, zones, offsets)]
     zone = zone_of(sources)
     notes += [_controller(source, zone) for source in read if source.kind == ELECTOR]

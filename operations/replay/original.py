@@ -71,10 +71,7 @@ def rows_of(folder: Path, events: Collection[str] = WANTED) -> list[Row]:
         missing = "it has no history" if folder.is_dir() else "there is no such folder"
         allowed = f"a run folder, which `nemesrv run` or `nemesrv import` leaves; {missing}"
         raise ScenarioError("replay", "RUN_DIR", str(folder), allowed)
-    try:
-        rows = stored.rows_of(folder, events)
-    except (OSError, ValueError) as exc:
-        raise ScenarioError("replay", str(folder), "", f"a history in Parquet ({exc})") from exc
+    rows = stored.rows_of(folder, events)
     if not rows:
         raise ScenarioError("replay", "RUN_DIR", str(folder), "a run folder with a history; there is no event in it")
     return rows
@@ -84,7 +81,7 @@ def recorded(folder: Path, rows: list[Row], *, virtual: bool) -> Original:
     """Return the original run in a run folder of nemesrv. Its scenario is scenario.yaml with each node's recorded timer
     phase and NameServer list."""
     file = folder / "scenario.yaml"
-    document = read_document(file.read_text(encoding="utf-8"), file=str(file))
+    document = {"name": file.stem, **read_document(file.read_text(encoding="utf-8"), file=str(file))}
     world = World.of_rows(rows)
     begin_ms = world.timeline_ms
     notes: list[str] = []

@@ -27,7 +27,7 @@ from ...chaos.reports.cost import Cost, cost_of, sides_of_replay
 from ...chaos.reports.imported import suffered_lines
 from ...chaos.runner import Options, as_run_with, planted, processes_of, record, require_parts, with_file_beside
 from ...chaos.scenarios.document import change
-from ...chaos.scenarios.loading import parse
+from ...chaos.scenarios.loading import is_about, parse
 from ...chaos.scenarios.model import Scenario
 from .imported import imported
 from .original import Original, compared_to_ms, recorded, rows_of
@@ -95,7 +95,7 @@ def scenario_of(original: Original, sets: Sequence[str], *, file: str, option: s
     try:
         return parse(document, file=file)
     except ScenarioError as exc:
-        if any(exc.key == key or exc.key.startswith(f"{key}.") for key in changes):
+        if is_about(exc, changes):
             raise ScenarioError(option, exc.key, exc.value, exc.allowed) from exc
         part, _, rest = exc.key.removeprefix("timeline.").partition(".")
         if part.isdigit() and exc.key.startswith("timeline.") and int(part) in original.places:

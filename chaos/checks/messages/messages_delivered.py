@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from ...oracle.deliveries import PROMPT_MS, Asker, Due, Dues, askers
 from ...oracle.intervals import Stretch
-from ...oracle.quiet import aftermath_ms, harmful
+from ...oracle.quiet import aftermath_ms, felt, harmful
 from ...oracle.slaves import made_masters
 from ...oracle.time_outs import pull_delay
 from ...oracle.world import World
@@ -208,8 +208,11 @@ def _undecided(world: World, control: Control) -> str:
     brokers, clients = world.of_kind("broker"), [one.name for one in world.of_kind("consumer")]
     if refuses := [one.name for one in brokers if not all(world.permits(one.name, client) for client in clients)]:
         return f"and settings let {' and '.join(refuses)} refuse consumers"
-    needed_s = math.ceil((aftermath_ms(world) + PROMPT_MS) / 1000) + 1
-    return f"and were not due yet: `settle_s: {needed_s}` decides them"
+    last_ms = max((felt(world, fault).end_ms for fault in harmful(world)), default=world.end_ms)
+    due_ms = last_ms + aftermath_ms(world) + PROMPT_MS
+    if due_ms < world.end_ms:
+        return "and nothing tells by when they were due: no settle time decides them"
+    return f"and were not due yet: `settle_s: {world.settle_s_until(due_ms, last_ms)}` decides them"
 
 
 def _promised(world: World) -> str:

@@ -48,7 +48,7 @@ _CHAINED = 2
     section=Section.CLIENTS,
     needs=(Needs.MESSAGES,),
     tells=lambda measured: _told(measured),
-    settles=aftermath_ms,
+    settles=lambda world: None if world.unclear else aftermath_ms(world),
 )
 def judge(control: Control, world: World) -> Verdict:
     """Examined: (queue, group, quiet stretch) and rebalances. Violations: queues with no owner, or more than one, in

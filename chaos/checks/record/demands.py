@@ -1,6 +1,5 @@
 """The demands of promises.py on a NameServer's table, for each topic, and the lateness that the machine explains."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -148,6 +147,6 @@ def open_at_the_end(tables: RouteTables, world: World) -> str:
                 f"{state.name_server} did not list {state.broker} (topic {lacked[0]}) when the history ended, "
                 f"{length(world.end_ms - state.start_ms)} after {state.label}; "
                 f"{length(state.window.latest_ms)} are allowed: "
-                f"`settle_s: {math.ceil(state.window.latest_ms / 1000) + 1}` decides it"
+                f"`settle_s: {world.settle_s_until(state.settled_ms, state.start_ms)}` decides it"
             )
     return ""

@@ -50,7 +50,7 @@ _SHOWN = 60
 _FORMULA = "each fault begins, ends and has an effect; each client works"
 _ROW = "what did not happen proves nothing"
 _NEVER_ENDED = "the fault never ended"
-_NO_FAULTS = ("heal", "resume", "restart", "rolling_restart", "restart_storm", "name_server_list")
+_NO_FAULTS = ("heal", "resume", "restart", "return_host", "rolling_restart", "restart_storm", "name_server_list")
 """Actions that begin no fault, or some that nobody has counted."""
 _CALLS = ("register", "name_server_call")
 _EVIDENT = (*_CALLS, "channel", "broker_dropped", "started", "timed_out")

@@ -60,3 +60,22 @@ def test_explain_says_it_before_anything_runs(settle_s: float, short: list[str])
         "checks": ["routes_converge", "availability", "no_acknowledged_loss"],
     }
     assert [*explanation(parse(document, file="x.yaml"))["too_short"]] == short
+
+
+def short(settle_s: float, **act: object) -> dict[str, str]:
+    entry = {"at_s": 65, "nodes": ["ns-0"], **act}
+    document = {"timeline": [entry], "settle_s": settle_s, "checks": ["queue_ownership"]}
+    return dict(explanation(parse(document, file="x.yaml"))["too_short"])
+
+
+def test_the_settle_time_that_is_advised_after_an_act_by_hand_decides() -> None:
+    wipe = {"do": "wipe_write_perm", "broker": "broker-a"}
+    assert short(122, **wipe)["queue_ownership"].endswith(
+        "the 86 s that follow are too short: `settle_s: 154` is enough"
+    )
+    assert short(20, **wipe)["queue_ownership"].endswith("its effects outlast the run: `settle_s: 154` is enough")
+    assert short(154, **wipe) == {}
+
+
+def test_no_settle_time_is_advised_where_an_act_by_hand_leaves_a_check_open() -> None:
+    assert short(20, do="register", broker="broker-x", address="10.9.9.9:10911") == {}

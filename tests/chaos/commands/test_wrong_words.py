@@ -13,6 +13,7 @@ from nemesrv.chaos.commands import ending
 from nemesrv.chaos.commands.ending import explain
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.history.rows import write_parquet
+from nemesrv.chaos.history.stored import parquet_files
 from tests.chaos.builder import cluster
 from tests.chaos.programs import nemesrv as typed
 from tests.refusals import is_told
@@ -63,16 +64,36 @@ def test_every_kind_of_sparks_masters_is_taken(master: str) -> None:
     assert run.make_context("run", ["smoke", "--spark-master", master]).params["spark_master"] == master
 
 
-def test_a_run_folder_that_cannot_be_made_is_said_before_anything_is_started() -> None:
-    error = CliRunner().invoke(cli, ["run", "smoke", "--out", "/proc/x"], standalone_mode=False).exception
-    assert error is not None
-    status, said = explain(error)
-    assert (status, said.partition(": ")[0]) == (4, "the run folder /proc/x cannot be made")
-
-
 def test_what_is_for_runs_only_is_refused_of_recorded_ones(tmp_path: Path) -> None:
     for name in ("a", "b"):
         write_parquet(cluster().end(10).rows, tmp_path / name)
     done = typed("compare", "a", "b", "--runs", "2", cwd=tmp_path)
     assert done.returncode == 2
     assert "compare: --runs: expected a scenario with it" in done.stderr
+
+
+@pytest.mark.parametrize("words", ["compare a b", "compare b a", "replay a", "report a"])
+def test_a_history_that_is_cut_off_is_refused_by_its_file(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b"):
+        write_parquet(cluster().end(10).rows, tmp_path / name)
+    (tmp_path / "a" / "scenario.yaml").write_text("checks: [order_kept]")
+    (tmp_path / "a" / "verdicts.json").write_text('{"checks": []}')
+    (whole,) = parquet_files(tmp_path / "a")
+    whole.write_bytes(whole.read_bytes()[:-100])
+    error = CliRunner().invoke(cli, shlex.split(words), standalone_mode=False).exception
+    assert error is not None
+    sentence = f"{whole.relative_to(tmp_path)}: expected a whole Parquet file; this one is cut off, or is none"
+    assert explain(error) == (2, sentence)
+
+
+def test_a_replay_names_the_wrong_key_of_a_scenario_without_a_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_parquet(cluster().end(10).rows, tmp_path / "a")
+    (tmp_path / "a" / "scenario.yaml").write_text("colour: blue")
+    error = CliRunner().invoke(cli, ["replay", "a"], standalone_mode=False).exception
+    assert is_told("the scenario of a: colour: 'blue' → one of the keys …", str(error)), error

@@ -99,11 +99,11 @@ def test_a_fault_that_did_not_take_effect_has_no_row(cluster: Notes, faults: Pro
 
 def test_a_node_under_one_fault_is_not_hit_by_another_nor_ended_by_the_wrong_call(faults: ProcessFaults):
     faults.begin(Pause(), "broker-a")
-    with pytest.raises(HarnessError, match="broker-a cannot be hit by kill: it is under pause already"):
+    with pytest.raises(HarnessError, match="broker-a cannot be hit by kill: it is paused already"):
         faults.begin(Kill(), "broker-a")
-    with pytest.raises(HarnessError, match="broker-a is under pause, and not under kill or port_taken or stop"):
+    with pytest.raises(HarnessError, match="broker-a is paused, and not killed or without its port or stopped"):
         faults.restart("broker-a")
-    with pytest.raises(HarnessError, match="ns-0 is under no fault, and not under pause"):
+    with pytest.raises(HarnessError, match="ns-0 is under no fault, and not paused"):
         faults.resume("ns-0")
 
 

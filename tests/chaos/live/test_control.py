@@ -178,7 +178,7 @@ def test_a_node_that_somebody_else_killed_is_started_again_as_one_of_ours(up: Up
     experiment._cluster.kill("ns-1")
     experiment.processes.found_gone("ns-1", "unplanned-1")
     assert up.ask("list")["faults"] == [{"fault_id": "unplanned-1", "fault": "kill", "on": "ns-1"}]
-    assert "it is under kill already" in up.ask("kill", nodes=["ns-1"])["error"]
+    assert "it is killed already" in up.ask("kill", nodes=["ns-1"])["error"]
     assert up.ask("restart", nodes=["ns-1"]) == {"begun": []}
     assert up.rows("fault") == [("fault", "unplanned-1", "ns-1", None, "end")]
 

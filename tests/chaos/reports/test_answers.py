@@ -201,11 +201,14 @@ def test_what_any_shipped_scenario_injects_is_a_sentence(name: str) -> None:
             "broker-a <-> ns-0 had a fault (latency)",
         ),
         ({"do": "pause", "nodes": ["ns-0", "ns-1"]}, "ns-0 and ns-1 were paused."),
+        ({"do": "isolate_host", "hosts": ["b"]}, "host b was cut from all other hosts for 9 s"),
+        ({"do": "restart", "nodes": ["ns-0"], "new_address": True}, "ns-0 was removed, and ns-3 joined at 1 s."),
     ],
 )
 def test_a_fault_is_told_in_words(entry: dict[str, object], sentence: str) -> None:
-    timeline = [{"at_s": 1, **entry}, {"at_s": 10, "do": "heal"}]
-    scenario = parse({"name": "x", "timeline": timeline, "checks": ["routes_are_true"]}, file="x.yaml")
+    end = {"do": "return_host", "hosts": entry["hosts"]} if "hosts" in entry else {"do": "heal"}
+    document = {"name": "x", "timeline": [{"at_s": 1, **entry}, {"at_s": 10, **end}], "checks": ["routes_are_true"]}
+    scenario = parse({**document, "placement": {"hosts": ["a", "b", "c"]}}, file="x.yaml")
     assert sentence in said(CONVERGE, scenario=scenario)[0]
 
 

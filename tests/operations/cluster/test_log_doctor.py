@@ -31,6 +31,7 @@ from tests.operations.made_logs import (
     row,
     written,
 )  # fmt: skip
+from tests.refusals import is_told
 
 
 def seen(folder: Path, logs: Logs, topic: str | None = None) -> Diagnosis:
@@ -289,13 +290,31 @@ def test_a_connection_that_never_came_about_is_not_called_harmless(tmp_path: Pat
 
 def test_logs_without_a_line_of_rocketmq_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_text("nothing\n")
-    with pytest.raises(LogError, match=r"nothing to go by in .*a\.log: none of its 1 lines was understood"):
+    with pytest.raises(LogError, match=r"nothing to go by in .*a\.log: none of its lines was understood"):
         diagnosed([tmp_path])
 
 
 def test_a_zone_that_is_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match="--zone: 'moon' is not allowed"):
         CliRunner().invoke(doctor, [str(tmp_path), "--zone", "moon"], catch_exceptions=False)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "sentence"),
+    [
+        (
+            "--zone",
+            "nope=+08:00",
+            "'nope' → a file or a folder of these logs, or one of broker-a, ns-0, ns-1, producer-0",
+        ),
+        ("--offset", "ns-9=+1s", "'ns-9' → a file or a folder of …, producer-0; did you mean ns-1?"),
+        ("--topic", "order", "'order' → a topic that these logs name, such as orders; did you mean orders?"),
+    ],
+)
+def test_an_option_about_what_no_log_names_is_refused(tmp_path: Path, option: str, value: str, sentence: str) -> None:
+    seen(tmp_path, logs_of(ns_0=[*name_server(NS_0, until_s=240), *dropped(250)]))
+    error = CliRunner().invoke(doctor, [str(tmp_path), option, value]).exception
+    assert is_told(f"{option}: {sentence}", str(error)), error
 
 
 def test_the_command_reads_logs_and_ends_with_their_status(tmp_path: Path) -> None:
