@@ -293,9 +293,9 @@ def _stored_back(part: Part, world: World, allowed: Tolerance) -> Repeats:
     findings = []
     for key, of in grouped(((topics[row["topic"]], row["msg_key"]), row) for row in rows_in(came)).items():
         places, own = {_place(row): row for row in of}, sent.get(key, ())
-        if len(places) <= len(own) or any(row["f"] != TO_BROKER for row in own):
+        if not own or len(places) <= len(own) or any(row["f"] != TO_BROKER for row in own):
             continue
-        last, began_ms = of[-1], min(row["time_ms"] - row["duration_ms"] for row in own)
+        last, began_ms = of[-1], min(row["time_ms"] - (row["duration_ms"] or 0.0) for row in own)
         name = last["broker_name"]
         nodes = (*world.groups.get(str(key[0]), ()), name, *slaves_of(world, name))
         ends = (fault for node in nodes for fault in world.process_faults(node) if fault.ends_process)

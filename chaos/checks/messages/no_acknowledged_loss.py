@@ -179,7 +179,7 @@ def _not_dead(part: Part, world: World, whole: Set[tuple[str, str, int]]) -> Ite
         topic, broker = groups.get(row["node"], ""), row["broker_name"]
         if row["f"] == TO_BROKER and is_dead(row, world) and (topic, broker, 0) in whole:
             faults = world.process_faults(broker)
-            taken = row["time_ms"] - row["duration_ms"], row["time_ms"]
+            taken = row["time_ms"] - (row["duration_ms"] or 0.0), row["time_ms"]
             is_hit = any(fault.overlaps(*taken) for fault in faults)  # or a slave acted as the broker
             if not is_hit and (topic, broker, row["msg_key"]) not in here:
                 yield row

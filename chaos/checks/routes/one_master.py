@@ -150,8 +150,7 @@ def _named(control: Control, world: World) -> Iterator[tuple[tuple[str, str], Do
     for row in () if world.acts else control.rows("members_named"):
         name_server, named = world.owners.get(row.name_server, ""), {*row.said.values()}
         span = row.time_ms - apart_ms - world.timers.A_ms, row.time_ms + apart_ms
-        name = broker_name(row.node)
-        members = [name for name in members_of(world)[name].nodes if not elects(world, name)]
+        members = [one for one in members_of(world)[broker_name(row.node)].nodes if not elects(world, one)]
         must = {
             world.address_at(member, row.time_ms)
             for member in members
