@@ -191,7 +191,6 @@ class Cluster(NodesByName[_Member]):
 
     def __init__(
         self,
-        ray: object,
         clock: RealClock,
         *,
         watch: Watch | None = None,
@@ -200,7 +199,7 @@ class Cluster(NodesByName[_Member]):
         home: Callable[[str], Host] = lambda _name: LOCAL,
     ) -> None:
         super().__init__(clock)
-        self._ray, self._watch, self._alarm, self._dials = ray, watch, alarm, dials
+        self._watch, self._alarm, self._dials = watch, alarm, dials
         self._home = home
         self._closed = False
 
