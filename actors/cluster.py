@@ -87,11 +87,50 @@ class NodesByName(ABC, Generic[_Known]):
             raise ClusterError(f"{name} is paused: resume it first")
         return member
 
-    def _came_back(self, name: str, before: Address | None) -> None:
-        """Note that the node's next process listens. ClusterError if it listens at a wrong address."""
-        member = self._members[name]
-        if member.address != before and not member.spec.moves:
-            raise ClusterError(f"{name} listened at {before} and came back at {member.address}: give it a fixed port")
+    def listen(self, specs: Iterable[NodeSpec]) -> dict[str, Address | None]:
+        """Start the processes of these new nodes at the same time and bind their ports. Returns each node's listening
+        address. The nodes do nothing else before `start`."""
+        specs = tuple(specs)
+        for spec in specs:
+            if spec.name in self._members:
+                raise ClusterError(f"there is a node called {spec.name} already")
+            self._members[spec.name] = self._launch(spec)
+        return self._bind([spec.name for spec in specs])
+
+    def restart(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
+        """Start the node's next process with the same files and port. A running node is stopped cleanly first; a paused
+        node is killed first. Returns, once the node has started, the time at which the node's port was open."""
+        member = self._member(name)
+        if self.state(name) is NodeState.PAUSED:
+            self.kill(name)
+        elif member.state is not NodeState.GONE:
+            self.stop(name)
+        self._make_way(name)
+        self._members[name] = self._launch(member.spec.next_incarnation())
+        before, now = member.address, self._bind([name])[name]
+        if now != before and not member.spec.moves:
+            raise ClusterError(f"{name} listened at {before} and came back at {now}: give it a fixed port")
+        time_ms = self._effect(on_effect)
+        self.start(name)
+        return time_ms
+
+    @abstractmethod
+    def _launch(self, spec: NodeSpec) -> _Known:
+        """Start the node's process, which does not listen yet."""
+
+    @abstractmethod
+    def _bind(self, names: list[str]) -> dict[str, Address | None]:
+        """Bind the ports of these nodes. Returns each node's listening address."""
+
+    def _make_way(self, name: str) -> None:
+        """Free the node's port for its next process."""
+
+    @abstractmethod
+    def start(self, *names: str) -> None: ...
+    @abstractmethod
+    def kill(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float: ...
+    @abstractmethod
+    def stop(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float: ...
 
     def _effect(self, on_effect: Callable[[], None] | None) -> float:
         time_ms = self._clock.monotonic_s() * 1000
@@ -152,7 +191,6 @@ class Cluster(NodesByName[_Member]):
 
     def __init__(
         self,
-        ray: object,
         clock: RealClock,
         *,
         watch: Watch | None = None,
@@ -161,21 +199,11 @@ class Cluster(NodesByName[_Member]):
         home: Callable[[str], Host] = lambda _name: LOCAL,
     ) -> None:
         super().__init__(clock)
-        self._ray, self._watch, self._alarm, self._dials = ray, watch, alarm, dials
+        self._watch, self._alarm, self._dials = watch, alarm, dials
         self._home = home
         self._closed = False
 
     # -- coming up ---------------------------------------------------------------------------------------------------
-
-    def listen(self, specs: Iterable[NodeSpec]) -> dict[str, Address | None]:
-        """Start the processes of these new nodes at the same time and bind their ports. Returns each node's listening
-        address. The nodes do nothing else before `start`."""
-        specs = tuple(specs)
-        for spec in specs:
-            if spec.name in self._members:
-                raise ClusterError(f"there is a node called {spec.name} already")
-            self._members[spec.name] = self._launch(spec)
-        return self._bind([spec.name for spec in specs])
 
     def _launch(self, spec: NodeSpec) -> _Member:
         import ray
@@ -305,23 +333,9 @@ class Cluster(NodesByName[_Member]):
         member.state = NodeState.RUNNING
         return self._effect(on_effect)
 
-    def restart(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
-        """Start the node's next process with the same files and port. A running node is stopped cleanly first; a paused
-        node is killed first. Returns, once the node has started, the time at which the node's port was open."""
-        member = self._member(name)
-        if self.state(name) is NodeState.PAUSED:
-            self.kill(name)
-        elif member.state is not NodeState.GONE:
-            self.stop(name)
-        before = member.address
+    def _make_way(self, name: str) -> None:
         if self._dials is not None:
             self._dials.make_way(name)
-        self._members[name] = self._launch(member.spec.next_incarnation())
-        self._bind([name])
-        self._came_back(name, before)
-        time_ms = self._effect(on_effect)
-        self.start(name)
-        return time_ms
 
     # -- going down --------------------------------------------------------------------------------------------------
 

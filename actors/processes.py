@@ -3,6 +3,7 @@
 import ctypes
 import fcntl
 import os
+import resource
 import select
 import shutil
 import signal
@@ -311,3 +312,11 @@ class Reaper:
             signal.set_wakeup_fd(-1)
         if self._process.stdin is not None:
             self._process.stdin.close()
+
+
+def allow_open_files(count: int) -> None:
+    """Raise this process's limit of open files to `count`, at most to the hard limit; children inherit the limit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = count if hard == resource.RLIM_INFINITY else min(count, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -12,7 +12,6 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, TextIO
 
 from ..remoting.properties import parse_properties
-from .errors import ConfigError
 
 CONFIG_MAX = 1024 * 1024
 
@@ -120,12 +119,6 @@ def read_settings(config_file: str | None) -> dict[str, str]:
         raise ValueError(f"{config_file}: cannot be read: {exc.strerror or exc}") from exc
     except ValueError as exc:
         raise ValueError(f"{config_file}: {exc}") from exc
-
-
-def checked_port(listen_port: int) -> int:
-    if not 0 <= listen_port <= 65535:
-        raise ConfigError("command line", "--listen-port", str(listen_port), "a port from 0 to 65535")
-    return listen_port
 
 
 @contextmanager

@@ -102,9 +102,10 @@ def measure(run_folder: Path) -> Machine:
     there = next(each for each in (run_folder.resolve(), *run_folder.resolve().parents) if each.exists())
     temporary = Path(tempfile.gettempdir())
     address_space = resource.getrlimit(resource.RLIMIT_AS)[0]
+    open_files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     return Machine(
         java=find_java(),
-        open_files=_limit(resource.getrlimit(resource.RLIMIT_NOFILE)[1]),
+        open_files=_UNLIMITED if open_files == resource.RLIM_INFINITY else open_files,
         address_space=None if address_space == resource.RLIM_INFINITY else address_space,
         tasks=free_tasks(),
         memory=free_memory(),
@@ -115,17 +116,6 @@ def measure(run_folder: Path) -> Machine:
         ports=_free_ports(),
         toxiproxy=_toxiproxy(),
     )
-
-
-def allow_open_files(count: int) -> None:
-    """Raise this process's limit of open files to `count`, at most to the hard limit; children inherit the limit."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if _limit(soft) < count:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (min(count, _limit(hard)), hard))
-
-
-def _limit(value: int) -> int:
-    return _UNLIMITED if value == resource.RLIM_INFINITY else value
 
 
 def find_java() -> Java:

@@ -18,12 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..actors.processes import allow_open_files
 from ..remoting.node.clock import RealClock
 from .apache import libfaketime
 from .apache.distribution import ProgramPart, class_path, distribution
 from .errors import HarnessError
 from .installation import how_to_get_toxiproxy
-from .machine import Machine, allow_open_files, java_found, measure
+from .machine import Machine, java_found, measure
 from .scenarios.implementations import SERVERS
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ Durations are milliseconds on the node's clock, which an experiment can make fas
 `ClientConfig`, `DefaultMQProducer`, `NettyClientConfig` (4.9.8; a field whose default 5.3 changed says so).
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 from ..remoting.node.network import Address
 from ..remoting.node.profile import Profile
@@ -20,12 +20,9 @@ _RETRY_RESPONSE_CODES_4_9 = frozenset({17, 14, 1, 16, 204, 205})
 _RETRY_RESPONSE_CODES_5_3 = _RETRY_RESPONSE_CODES_4_9 | {2, 1500}
 
 
-def require_positive(config: object, names: Iterable[str]) -> None:
-    """Raise ValueError if one of these fields is 0 or less."""
-    for name in names:
-        value = getattr(config, name)
-        if value <= 0:
-            raise ValueError(f"{name} is {value}; it must be more than 0")
+def positive(default: int) -> Any:
+    """Return a setting that must be more than 0."""
+    return field(default=default, metadata={"positive": True})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,30 +36,22 @@ class ClientConfig:
     profile: Profile = Profile.V4_9
     selection: SelectionRules = JAVA
     """How it chooses NameServers: as Java's clients, or as one of another language does."""
-    poll_name_server_interval_ms: int = 30_000
-    heartbeat_broker_interval_ms: int = 30_000
-    persist_consumer_offset_interval_ms: int = 5_000
-    mq_client_api_timeout_ms: int = 3_000
-    connect_timeout_ms: int = 3_000
-    client_channel_max_idle_time_ms: int = 120_000
+    poll_name_server_interval_ms: int = positive(30_000)
+    heartbeat_broker_interval_ms: int = positive(30_000)
+    persist_consumer_offset_interval_ms: int = positive(5_000)
+    mq_client_api_timeout_ms: int = positive(3_000)
+    connect_timeout_ms: int = positive(3_000)
+    client_channel_max_idle_time_ms: int = positive(120_000)
     client_close_socket_if_timeout: bool = True
-    lock_timeout_ms: int = 3_000
+    lock_timeout_ms: int = positive(3_000)
     """How long a call waits for another that updates a route or chooses a NameServer: a constant in Java
     (`MQClientInstance.LOCK_TIMEOUT_MILLIS`, `NettyRemotingClient.LOCK_TIMEOUT_MILLIS`)."""
 
     def __post_init__(self) -> None:
-        require_positive(
-            self,
-            (
-                "lock_timeout_ms",
-                "poll_name_server_interval_ms",
-                "heartbeat_broker_interval_ms",
-                "persist_consumer_offset_interval_ms",
-                "mq_client_api_timeout_ms",
-                "connect_timeout_ms",
-                "client_channel_max_idle_time_ms",
-            ),
-        )
+        for setting in fields(self):
+            value = getattr(self, setting.name)
+            if setting.metadata.get("positive") and value <= 0:
+                raise ValueError(f"{setting.name} is {value}; it must be more than 0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,14 +59,14 @@ class ProducerConfig(ClientConfig):
     """A producer's settings. Defaults: `DefaultMQProducer`."""
 
     producer_group: str = "DEFAULT_PRODUCER"
-    send_msg_timeout_ms: int = 3_000
+    send_msg_timeout_ms: int = positive(3_000)
     """The budget of one whole send call, retries included."""
     send_msg_max_timeout_per_request_ms: int = -1
     """Cap of each try but the last; -1 is off. 5.3.3 and later, ignored by profile 4.9."""
     compress_msg_body_over_howmuch: int = 4_096
     retry_times_when_send_failed: int = 2
     retry_another_broker_when_not_store_ok: bool = False
-    max_message_size: int = 4 * 1024 * 1024
+    max_message_size: int = positive(4 * 1024 * 1024)
     send_latency_fault_enable: bool = False
     latency_max: tuple[int, ...] = ()
     """The latencies in milliseconds from which a broker is isolated, ascending; empty: the profile's own."""
@@ -89,7 +78,6 @@ class ProducerConfig(ClientConfig):
     def __post_init__(self) -> None:
         # The zero-argument super() cannot be used in a dataclass with slots, which makes a second class object.
         ClientConfig.__post_init__(self)
-        require_positive(self, ("send_msg_timeout_ms", "max_message_size"))
         if not self.producer_group:
             raise ValueError("producer_group is empty; it must be a name")
         if len(self.latency_max) != len(self.not_available_duration) or sorted(self.latency_max) != [*self.latency_max]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from ...remoting.codes import PERM_READ, PERM_WRITE
+from ...remoting.headers.fields import as_text, camel_case
 from ...remoting.node.network import Address
 from ...remoting.node.profile import Profile
 from ...remoting.topics import DEFAULT_CLUSTER
@@ -215,10 +216,7 @@ _NOT_OBEYED = {"fileReservedTime": "72", "filterServerNums": "0", "useTLS": "fal
 
 def java_name(name: str) -> str:
     """Return RocketMQ's spelling of a setting's name: `"listenPort"` for `"listen_port"`."""
-    if name in _SPECIAL_NAMES:
-        return _SPECIAL_NAMES[name]
-    head, *rest = name.split("_")
-    return head + "".join(part.capitalize() for part in rest)
+    return _SPECIAL_NAMES.get(name) or camel_case(name)
 
 
 _PYTHON_NAMES = {java_name(f.name): f.name for f in fields(BrokerConfig)}
@@ -254,8 +252,4 @@ def _allowed(name: str, default: object) -> str:
 
 
 def _text(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, tuple):
-        return ";".join(str(item) for item in value)
-    return str(value)
+    return ";".join(map(str, value)) if isinstance(value, tuple) else as_text(value)

@@ -18,7 +18,6 @@ from ..standalone import (
     CANNOT_RUN,
     LOOPBACK,
     OK,
-    checked_port,
     failed,
     log_on_stderr,
     read_settings,
@@ -30,19 +29,19 @@ from .config import BrokerConfig, parse_name_servers
 from .server import Broker
 
 
-def run(namesrv_addr: str, config_file: str | None, listen_port: int | None = None) -> int:
+def run(namesrv_addr: str, config_file: str | None) -> int:
     """Serve until SIGTERM or SIGINT. Returns the exit status: 0, 2 for wrong settings or an unreadable file of a table,
     4 if the port or the store cannot be opened. `namesrv_addr` (`host:port;host:port`), if not empty, overrides the
     settings file's list of NameServers."""
     try:
-        config = load_config(namesrv_addr, config_file, listen_port)
+        config = load_config(namesrv_addr, config_file)
     except ValueError as exc:
         return failed("broker", str(exc), BAD_CONFIG)
     with log_on_stderr("RocketmqBroker") as log:
         return run_until_done(_serve(config, log))
 
 
-def load_config(namesrv_addr: str, config_file: str | None, listen_port: int | None) -> BrokerConfig:
+def load_config(namesrv_addr: str, config_file: str | None) -> BrokerConfig:
     """Return the settings from the command line and a `-c` file. Raises ValueError with one sentence about what is
     wrong."""
     config = BrokerConfig.from_properties(read_settings(config_file), source=config_file or "properties")
@@ -54,8 +53,6 @@ def load_config(namesrv_addr: str, config_file: str | None, listen_port: int | N
         config = replace(config, namesrv_addr=given)
     if not config.namesrv_addr:
         raise ConfigError("command line", "-n", namesrv_addr, "host:port;host:port, here or as namesrvAddr in the file")
-    if listen_port is not None:
-        config = replace(config, listen_port=checked_port(listen_port))
     return config
 
 

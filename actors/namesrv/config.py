@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from ...remoting.frame import FRAME_MAX
-from ...remoting.headers.fields import camel_case
+from ...remoting.headers.fields import as_text, camel_case
 from ...remoting.node.profile import Profile
 from ..errors import ConfigError
 from .tables import BROKER_CHANNEL_EXPIRED_MS, RouteOptions
@@ -142,7 +142,7 @@ class NamesrvConfig:
         for key in known_keys(self.profile):
             value = getattr(self, _FIELDS[key].name)
             if value != "" or _FIELDS[key].default != "":
-                found[key] = str(value).lower() if isinstance(value, bool) else str(value)
+                found[key] = as_text(value)
         return dict(sorted(found.items()))
 
     def stored_properties(self) -> dict[str, str]:

@@ -8,19 +8,18 @@ Upstream: `NamesrvStartup`.
 """
 
 import logging
-import resource
 from dataclasses import replace
 from pathlib import Path
 
 from ...remoting.node.network import Address
 from ...remoting.node.profile import Profile
 from ...remoting.node.this_machine import on_this_machine
+from ..processes import allow_open_files
 from ..standalone import (
     BAD_CONFIG,
     CANNOT_RUN,
     LOOPBACK,
     OK,
-    checked_port,
     failed,
     log_on_stderr,
     read_settings,
@@ -31,6 +30,7 @@ from .config import NamesrvConfig
 from .server import NameServer
 
 FILES_MAX = 1_048_576
+"""Each channel is an open file; the usual soft limit is 1,024."""
 
 
 def run(config_file: str | None = None, listen_port: int | None = None) -> int:
@@ -50,7 +50,7 @@ def load_config(config_file: str | None, listen_port: int | None) -> NamesrvConf
     sentence about what is wrong."""
     config = NamesrvConfig.from_properties(read_settings(config_file), source=config_file or "properties")
     if listen_port is not None:
-        config = replace(config, listen_port=checked_port(listen_port))
+        config = replace(config, listen_port=listen_port)
     home = Path.home() / "namesrv"
     store_path = config_file or config.config_store_path or str(home / "namesrv.properties")
     kv_path = config.kv_config_path or str(home / "kvConfig.json")
@@ -58,7 +58,7 @@ def load_config(config_file: str | None, listen_port: int | None) -> NamesrvConf
 
 
 async def _serve(config: NamesrvConfig, config_file: str | None, log: logging.Logger) -> int:
-    _allow_many_files()
+    allow_open_files(FILES_MAX)
     # On the loopback unless bindAddress says otherwise: a NameServer believes whoever reaches it.
     listen = Address(config.bind_address.strip() or LOOPBACK, config.listen_port)
     context = on_this_machine("namesrv", log)
@@ -87,12 +87,3 @@ async def _serve(config: NamesrvConfig, config_file: str | None, log: logging.Lo
     finally:
         await server.stop()
     return OK
-
-
-def _allow_many_files() -> None:
-    """Allow this process as many open files as the system permits; each channel is one. The usual soft limit is
-    1,024."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = FILES_MAX if hard == resource.RLIM_INFINITY else min(hard, FILES_MAX)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -200,7 +200,7 @@ class ApacheServer(JavaNode):
         self._faked = FakedTime(clock, f"{file_name(context.name)}-{context.incarnation}")
         self._read_to = {file: _size(self._logs_folder / file) for file in LOG_FILES}
         try:
-            command = self._command(self._faked.environment, clock.scale)
+            command = self._command(self._faked.environment)
             output = self._logs / "java.log"
             self._java = JavaProgram(context.name, command, output, said=self._said, ended=self._ended)
             self._is_up = asyncio.get_running_loop().create_future()
@@ -242,7 +242,7 @@ class ApacheServer(JavaNode):
             self._context.log.error("what the JVM does is seen no more", exc_info=why)
             asyncio.get_running_loop().call_later(0.05, os._exit, 1)
 
-    def _command(self, environment: Mapping[str, str], scale: float) -> JavaCommand:
+    def _command(self, environment: Mapping[str, str]) -> JavaCommand:
         assert self._made_by is not None
         home = self._folder.resolve() / "home"
         class_path = self._made_by.class_path(ProgramPart.SERVERS, verified=True)  # by the run, before it began

@@ -104,6 +104,7 @@ def conform(
     INVALID but one is UNKNOWN, or no rule was examined, or the profile expects nothing of the examined rules, 4 nemesrv
     failed. A requested rule that CMD's behaviour left unexamined is UNKNOWN.
     """
+    from ...actors.processes import allow_open_files
     from ...conformance.capacity import planned
     from ...conformance.result import ConformResult, hindered, show, write
     from ...conformance.result import summary as summary_of
@@ -114,7 +115,7 @@ def conform(
     from ...conformance.trial import run
     from ..experiment.progress import Progress
     from ..experiment.run_folder import RunFolder, refuse_used
-    from ..machine import allow_open_files, processors
+    from ..machine import processors
     from ..reports.ci import append
 
     program = Program(cmd)

@@ -175,9 +175,7 @@ class HostsStage(RealStage):
         watch = stack.enter_context(self._hosts_watch(record, {host: pid for host, (_, pid) in opened.items()}))
         stack.enter_context(self.joined.head_watch(self._alarm))
         stack.enter_context(disk_watch(self._folder.path, self._alarm))
-        cluster = Cluster(
-            self.harness.ray, self.clock, watch=watch, alarm=self._alarm, dials=self.links, home=self.host_of
-        )
+        cluster = Cluster(self.clock, watch=watch, alarm=self._alarm, dials=self.links, home=self.host_of)
         return self._entered(stack, cluster), self.links
 
     def _hosts_watch(self, record: Recorder, toxiproxies: Mapping[RemoteHost, int]) -> HostsWatch:

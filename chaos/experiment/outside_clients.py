@@ -76,7 +76,6 @@ class ClientUnderTest:
     _probe: LagProbe = field(init=False, default_factory=LagProbe)
     _lags: deque[TimedRow] = field(init=False, default_factory=lambda: deque(maxlen=LAGS_MAX))
     """How late the fronts were: what a client met before it was seen, too."""
-    _stopping: list[Coroutine[Any, Any, None]] = field(init=False, default_factory=list)
     _instances: Instances = field(init=False)
     _unreachable: Unreachable = field(init=False)
     _behaved: list[Behaved] = field(init=False, default_factory=list)

@@ -195,7 +195,7 @@ class RealStage(Stage):
         self.links.open(upstreams, ports)
         watch = stack.enter_context(self._watch(record, server))
         stack.enter_context(disk_watch(self._folder.path, self._alarm))
-        cluster = Cluster(self.harness.ray, self.clock, watch=watch, alarm=self._alarm, dials=self.links)
+        cluster = Cluster(self.clock, watch=watch, alarm=self._alarm, dials=self.links)
         return self._entered(stack, cluster), self.links
 
     def _entered(self, stack: ExitStack, cluster: Cluster) -> Cluster:

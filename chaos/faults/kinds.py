@@ -2,12 +2,12 @@
 faults."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
-from .acts_by_hand import BY_HAND, AnyByHand, DoneByHand, FullDisk, OldAddress, WrongClock
-from .clock_changes import CLOCK_ACTIONS, AnyClockAction
+from .acts_by_hand import AnyByHand, DoneByHand, FullDisk, OldAddress, WrongClock
+from .clock_changes import AnyClockAction
 from .fault import Action, Fault, Loss, by_do
 from .link_faults import (
     LINK_FAULTS,
@@ -22,8 +22,6 @@ from .link_faults import (
     Timeout,
 )
 from .process_faults import (
-    DISK_ACTIONS,
-    HOST_ACTIONS,
     PROCESS_FAULTS,
     Absent,
     AnyDiskAction,
@@ -65,14 +63,7 @@ AnyAction = Annotated[
 ]
 
 FAULTS: dict[str, type[Fault]] = {**LINK_FAULTS, **PROCESS_FAULTS}
-ACTIONS: dict[str, type[Action]] = {
-    **FAULTS,
-    **by_do(Resume, Restart, RollingRestart, RestartStorm, Heal, NameServerList),
-    **BY_HAND,
-    **CLOCK_ACTIONS,
-    **DISK_ACTIONS,
-    **HOST_ACTIONS,
-}
+ACTIONS: dict[str, type[Action]] = by_do(*get_args(get_args(AnyAction)[0]))
 
 
 class UnknownFault(LinkFault):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ...remoting.topics import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
-from ..config import ClientConfig, require_positive
+from ..config import ClientConfig, positive
 from .process_queue import FlowLimits
 
 
@@ -39,39 +39,26 @@ class ConsumerConfig(ClientConfig):
     subscriptions: tuple[tuple[str, str], ...] = ()
     """(topic, expression) pairs; an expression is `*` or tags joined by `||`."""
     message_model: MessageModel = MessageModel.CLUSTERING
-    consume_thread_max: int = 20
+    consume_thread_max: int = positive(20)
     """How many listener calls run at once."""
-    consume_message_batch_max_size: int = 1
+    consume_message_batch_max_size: int = positive(1)
     """How many messages one listener call gets."""
-    pull_batch_size: int = 32
-    pull_threshold_for_queue: int = 1_000
-    pull_threshold_size_for_queue_mib: int = 100
-    consume_concurrently_max_span: int = 2_000
+    pull_batch_size: int = positive(32)
+    pull_threshold_for_queue: int = positive(1_000)
+    pull_threshold_size_for_queue_mib: int = positive(100)
+    consume_concurrently_max_span: int = positive(2_000)
     max_reconsume_times: int = 16
     """How often a message that fails comes back before it goes to the dead-letter topic."""
     post_subscription_when_pull: bool = False
     pull_time_delay_when_exception_ms: int = 1_000
-    rebalance_interval_ms: int = 20_000
-    rebalance_min_interval_ms: int = 1_000
+    rebalance_interval_ms: int = positive(20_000)
+    rebalance_min_interval_ms: int = positive(1_000)
     """The wait after a round that left queues unbalanced; 5.2.0 and later, ignored by profile 4.9."""
     await_termination_when_shutdown_ms: int = 0
     """How long stopping waits for listener calls that run."""
 
     def __post_init__(self) -> None:
         ClientConfig.__post_init__(self)
-        require_positive(
-            self,
-            (
-                "consume_thread_max",
-                "consume_message_batch_max_size",
-                "pull_batch_size",
-                "pull_threshold_for_queue",
-                "pull_threshold_size_for_queue_mib",
-                "consume_concurrently_max_span",
-                "rebalance_interval_ms",
-                "rebalance_min_interval_ms",
-            ),
-        )
         if not self.consumer_group:
             raise ValueError("consumer_group is empty; it must be a name")
 

@@ -52,7 +52,7 @@ class DefaultMQProducer:
         self._config = config
         self._owns_client = client is None
         self.client = client or MQClientInstance(context, config, config.namesrv_addr)
-        self._publish_table = PublishTable(self.client, config, context.rng)
+        self._publish_table = PublishTable(self.client, context.rng)
         self._fault = MQFaultStrategy(
             config.profile,
             context.rng,

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from ...remoting.errors import ClientError, ProtocolError, TransportError
 from ...remoting.message import MessageQueue
 from ..client_instance import MQClientInstance
-from ..config import ProducerConfig
 from ..route_cache import TopicPublishInfo
 from .send_result import RouteQueryFailed
 
@@ -78,9 +77,8 @@ class Publish:
 class PublishTable:
     """A producer's topics, with the methods that the client instance (ProducerInner) and sends need."""
 
-    def __init__(self, client: MQClientInstance, config: ProducerConfig, rng: random.Random) -> None:
+    def __init__(self, client: MQClientInstance, rng: random.Random) -> None:
         self._client = client
-        self._config = config
         self._rng = rng
         self._table: dict[str, Publish | None] = {}
 

@@ -3,7 +3,9 @@ call is `definite` only if no attempt can have stored the message."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 from ...remoting.codes import ResponseCode
 from ...remoting.errors import RequestTimeout, ResponseError, RocketMQError
@@ -66,15 +68,27 @@ class SendRecord:
         attempts = max(1, self.maybe_stored)  # one that is cut off right now is not counted yet
         self._ended("info", attempt=attempts)
 
-    def attempt(self, queue: MessageQueue, address: Address | None) -> Attempt:
-        number, self._attempts, self._address = self._attempts, self._attempts + 1, address
-        return Attempt(self, self._context, self._op_id, number, queue, address)
-
-    def timed_out(self, attempt: Mapping[str, object], attempt_ms: float) -> None:
-        """Record that the broker did not answer this attempt in the time that the send call had left."""
-        fields = {name: attempt[name] for name in ("op_id", "attempt", "address")}
-        value = {"attempt_ms": attempt_ms}
-        self._context.record_ended(self.begin_s, "timed_out", f="send", value=value, **fields)
+    @contextmanager
+    def attempt(self, queue: MessageQueue, address: Address | None) -> Iterator[Attempt]:
+        """Record one try at one broker: its begin, and its result when the block, which calls the broker, ends."""
+        context, tried, type_ = self._context, Attempt(), "info"
+        where = {"op_id": self._op_id, "attempt": self._attempts, "address": None if address is None else str(address)}
+        fields = {**where, "broker_name": queue.broker_name, "queue_id": queue.queue_id}
+        self._attempts, self._address = self._attempts + 1, address
+        begin_s = context.clock.monotonic_s()
+        context.record("send_attempt", type="invoke", **fields)
+        try:
+            yield tried
+            type_ = "ok" if tried.code == ResponseCode.SUCCESS else "info"
+        except RocketMQError as error:
+            type_, tried.code = outcome(error), _code_of(error)
+            if isinstance(error, RequestTimeout):  # in the time that the send call had left
+                value = {"attempt_ms": (context.clock.monotonic_s() - begin_s) * 1000}
+                context.record_ended(self.begin_s, "timed_out", f="send", value=value, **where)
+            raise
+        finally:
+            self.maybe_stored += type_ != "fail"
+            context.record_ended(begin_s, "send_attempt", type=type_, code=tried.code, **fields)
 
     def _ended(self, type_: str, **fields: object) -> None:
         self._context.record_ended(self.begin_s, "send", type=type_, **self._call, **fields)
@@ -89,45 +103,10 @@ class SendRecord:
         return call
 
 
+@dataclass(slots=True)
 class Attempt:
-    """One try at one broker: a context manager whose block calls the broker and whose end records the result."""
-
-    def __init__(
-        self,
-        record: SendRecord,
-        context: NodeContext,
-        op_id: str,
-        number: int,
-        queue: MessageQueue,
-        address: Address | None,
-    ) -> None:
-        self._record, self._context, self._number = record, context, number
-        self._fields: dict[str, object] = {
-            "op_id": op_id,
-            "attempt": number,
-            "broker_name": queue.broker_name,
-            "address": None if address is None else str(address),
-            "queue_id": queue.queue_id,
-        }
-        self._begin_s = 0.0
-        self.code: int | None = None
-        """The broker's answer, set by the body."""
-
-    def __enter__(self) -> Attempt:
-        self._begin_s = self._context.clock.monotonic_s()
-        self._context.record("send_attempt", type="invoke", **self._fields)
-        return self
-
-    def __exit__(self, exc_type: object, error: BaseException | None, traceback: object) -> None:
-        if isinstance(error, RocketMQError):
-            type_ = outcome(error)
-            self.code = _code_of(error)
-        else:
-            type_ = "ok" if error is None and self.code == ResponseCode.SUCCESS else "info"
-        self._record.maybe_stored += type_ != "fail"
-        if isinstance(error, RequestTimeout):
-            self._record.timed_out(self._fields, (self._context.clock.monotonic_s() - self._begin_s) * 1000)
-        self._context.record_ended(self._begin_s, "send_attempt", type=type_, code=self.code, **self._fields)
+    code: int | None = None
+    """The broker's answer to this try, which the block of `SendRecord.attempt` sets."""
 
 
 def _code_of(error: RocketMQError) -> int | None:

@@ -128,7 +128,6 @@ class LoggedNameServer:
 @dataclass(slots=True)
 class LoggedBroker:
     name: str
-    addresses: tuple[str, ...]
     lists: list[tuple[At, frozenset[str]]] = field(default_factory=list)
     registered: dict[str, list[At]] = field(default_factory=lambda: defaultdict(list))
     failed: dict[str, list[At]] = field(default_factory=lambda: defaultdict(list))
@@ -197,7 +196,7 @@ def logged(found: Reconstructed, topic: str | None = None) -> Logged:
             _name_server(source, server, logs)
             logs.servers.append(server)
         elif source.kind == BROKER:
-            broker = LoggedBroker(name, tuple(found.nodes.brokers.get(name, ())))
+            broker = LoggedBroker(name)
             for at, row in rows[name]:
                 if row["event"] == "register":
                     (broker.registered if row["type"] == "ok" else broker.failed)[row["name_server"]].append(at)

@@ -6,8 +6,6 @@ Each server gets a few requests, once. No request changes anything in the cluste
 broker registered at a NameServer 4.9, is not sent. If a server does not answer in time, the answer has the reason.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections import Counter

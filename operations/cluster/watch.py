@@ -6,8 +6,6 @@ Exit status with `once`: 0 if nothing is wrong, 1 if something is wrong, 4 if no
 disagree, `once` waits until the NameServers agree, or for about 40 s, the longest allowed disagreement.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Sequence

@@ -96,7 +96,7 @@ def nodes(tmp_path: Path, ports: PortHolder) -> Nodes:
 
 @pytest.fixture
 def cluster(host: RayHost, nodes: Nodes) -> Iterator[Cluster]:
-    with Cluster(host, nodes.clock) as running:
+    with Cluster(nodes.clock) as running:
         yield running
 
 
@@ -227,7 +227,7 @@ def test_a_node_that_dies_wakes_whoever_waits_and_a_planned_end_does_not(host: R
 
     with (
         ProcessWatch(nodes.clock, alarm=alarm, told=told) as watch,
-        Cluster(host, nodes.clock, watch=watch, alarm=alarm) as cluster,
+        Cluster(nodes.clock, watch=watch, alarm=alarm) as cluster,
     ):
         for name, pid in host.servers().items():
             watch.add(name, pid, carries_others=True)
@@ -266,7 +266,7 @@ def test_dials_are_refused_when_a_process_is_gone_and_admitted_when_the_next_one
 
     dials = Notes()
     effects: list[tuple[str, str, int | None]] = []
-    with Cluster(host, nodes.clock, dials=dials) as cluster:
+    with Cluster(nodes.clock, dials=dials) as cluster:
         up(cluster, nodes.spec("a"))
         first = pid_of(cluster, "a")
         cluster.kill("a")
@@ -305,7 +305,7 @@ def test_unknown_and_doubled_names_are_refused(cluster: Cluster, nodes: Nodes):
 
 
 def test_shutting_down_ends_every_process_paused_ones_too_and_may_be_repeated(host: RayHost, nodes: Nodes):
-    cluster = Cluster(host, nodes.clock)
+    cluster = Cluster(nodes.clock)
     up(cluster, nodes.spec("a"), nodes.spec("b"))
     processes = [Process(pid_of(cluster, name)) for name in cluster.names]
     cluster.pause("b")

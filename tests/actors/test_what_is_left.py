@@ -26,7 +26,7 @@ DRIVER = textwrap.dedent(
     from nemesrv.remoting.node.clock import RealClock
     from tests.actors.nodes import TinyNode
     ports, clock = PortHolder(), RealClock.starting_now()
-    with RayHost(workers=2) as host, Cluster(host, clock) as cluster:
+    with RayHost(workers=2) as host, Cluster(clock) as cluster:
         cluster.listen(
             NodeSpec(name=name, role="broker", clock=clock, factory=partial(TinyNode, listen=ports.take()))
             for name in ("a", "b", "c")

@@ -42,7 +42,7 @@ def _look_ups(seconds: float, _events: Sequence[int]) -> None:
 def _in_an_actor(host: RayHost, ports: PortHolder) -> Iterator[Server]:
     """A NameServer in a Ray actor of its own, dialled directly."""
     clock, listen = RealClock.starting_now(), ports.take()
-    with Cluster(host, clock) as cluster:
+    with Cluster(clock) as cluster:
         spec = NodeSpec(name="ns-0", role="name_server", factory=partial(_name_server, listen), clock=clock, links=None)
         cluster.listen([spec])
         cluster.start("ns-0")

@@ -241,7 +241,7 @@ def test_require_raises_the_limit_of_open_files_towards_the_hard_one(tmp_path: P
     program = """
 import resource
 from pathlib import Path
-from nemesrv.chaos.machine import allow_open_files
+from nemesrv.actors.processes import allow_open_files
 allow_open_files(900)
 print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 """

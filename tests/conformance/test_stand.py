@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from nemesrv.actors.processes import allow_open_files
 from nemesrv.chaos.fronts.behaviour import DROPS_SYNS, REFUSES, SILENT, Behaviour, Connected, Dials
 from nemesrv.chaos.fronts.observed import Asked, Behaved, Happened, Observation
 from nemesrv.chaos.fronts.rows import SENDS
-from nemesrv.chaos.machine import allow_open_files
 from nemesrv.clients.admin import AdminClient
 from nemesrv.conformance.situations import KILL, NAME_SERVER_LIST, QUEUES, RESTART, Situation, SituationStep, Target
 from nemesrv.conformance.stand import TOPIC, ConformPlan, Stand

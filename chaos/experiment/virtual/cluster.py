@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import random
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from ....actors.actor import Listening, NodeActor, NodeSpec, Surroundings
@@ -66,13 +66,6 @@ class VirtualCluster(NodesByName[_Member]):
         self._pids = 0
 
     # -- coming up
-
-    def listen(self, specs: Iterable[NodeSpec]) -> dict[str, Address | None]:
-        """Bind each new node's port and return the addresses. No node works before `start`."""
-        specs = tuple(specs)
-        for spec in specs:
-            self._members[spec.name] = self._launch(spec)
-        return self._bind([spec.name for spec in specs])
 
     def _launch(self, spec: NodeSpec) -> _Member:
         self._pids += 1
@@ -162,21 +155,6 @@ class VirtualCluster(NodesByName[_Member]):
         member.state = NodeState.RUNNING
         member.process.resume()
         return self._effect(on_effect)
-
-    def restart(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
-        """Give the node a new process with the same files and port, and wait until the process works. Returns the time
-        at which the port was open."""
-        member = self._member(name)
-        if member.state is NodeState.PAUSED:
-            self.kill(name)
-        elif member.state is not NodeState.GONE:
-            self.stop(name)
-        self._members[name] = self._launch(member.spec.next_incarnation())
-        self._bind([name])
-        self._came_back(name, member.address)
-        time_ms = self._effect(on_effect)
-        self.start(name)
-        return time_ms
 
     # -- going down
 

@@ -81,8 +81,6 @@ class Scheduler:
 
     def __init__(self) -> None:
         self.now_s = 0.0
-        self.turns = 0
-        """Callbacks run so far, to see where time goes."""
         self._ready: deque[Scheduled] = deque()
         self._timers: list[tuple[float, int, Scheduled]] = []
         self._asked = itertools.count(1)
@@ -147,7 +145,6 @@ class Scheduler:
                     loop.call_exception_handler({"message": f"callback {handle.callback!r} failed", "exception": exc})
             return True
         finally:
-            self.turns += turns
             self.running = None
             _set_running_loop(before)
 

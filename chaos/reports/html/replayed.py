@@ -17,12 +17,11 @@ FILE = "replay.json"
 SECTION = "replay"
 LANE_PX = 34
 LANES_MAX = 60
-SHOWN_AS = {"again": Validity.VALID, "in part": Validity.UNKNOWN, "not": Validity.INVALID, "nothing": Validity.UNKNOWN}
-_SAID = {
-    "again": "happens again",
-    "in part": "in part",
-    "not": "does not happen again",
-    "nothing": "nothing to compare",
+_BADGES = {
+    "again": (Validity.VALID, "happens again"),
+    "in part": (Validity.UNKNOWN, "in part"),
+    "not": (Validity.INVALID, "does not happen again"),
+    "nothing": (Validity.UNKNOWN, "nothing to compare"),
 }
 _LANE_OF = {
     "chose": "NameServer",
@@ -35,9 +34,9 @@ _LANE_OF = {
 LaneName = tuple[str, str]
 
 
-def badge(document: Mapping[str, Any]) -> tuple[str, str]:
+def badge(document: Mapping[str, Any]) -> tuple[Validity, str]:
     """Return the badge that says whether the incident happened again: its colour, as a verdict, and its text."""
-    return str(SHOWN_AS[document["happens"]]), _SAID[document["happens"]]
+    return _BADGES[document["happens"]]
 
 
 def lane_of(one: Mapping[str, Any]) -> LaneName:
@@ -47,12 +46,10 @@ def lane_of(one: Mapping[str, Any]) -> LaneName:
 def lanes_of(document: Mapping[str, Any]) -> tuple[list[LaneName], int]:
     """Return the lanes that changed in either run, NameServers' lanes first, and how many changed lanes are not
     shown."""
-    changed = dict.fromkeys(lane_of(one) for one in document["transitions"])
-    servers = {
-        lane[0] for lane in changed if any(o["node"] == lane[0] and o["kind"] == "route" for o in _all(document))
-    }
-    servers |= {one["node"] for one in _all(document) if one["kind"] in ("came", "lost")}
-    trouble = {lane_of(one) for one in _all(document) if one["found"] != "both"}
+    changes = document["transitions"]
+    changed = dict.fromkeys(map(lane_of, changes))
+    servers = {one["node"] for one in changes if one["kind"] in ("route", "came", "lost")}
+    trouble = {lane_of(one) for one in changes if one["found"] != "both"}
     ordered = sorted(changed, key=lambda lane: (lane[0] not in servers, lane))
     kept = ordered
     if len(ordered) > LANES_MAX:
@@ -60,10 +57,6 @@ def lanes_of(document: Mapping[str, Any]) -> tuple[list[LaneName], int]:
         more = [lane for lane in ordered if lane not in trouble][: LANES_MAX - len(first)]
         kept = [lane for lane in ordered if lane in {*first, *more}]
     return kept, len(ordered) - len(kept)
-
-
-def _all(document: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    return document["transitions"]
 
 
 _LEGEND: Sequence[tuple[str, Sequence[str]]] = (

@@ -44,7 +44,7 @@ def test_wrong_files_and_settings_are_one_line_and_2(tmp_path: Path, capsys: pyt
     assert standalone.run(str(tmp_path / "none.conf"), None) == 2
     assert "none.conf: cannot be read: No such file or directory" in capsys.readouterr().err
     assert standalone.run(None, 70000) == 2
-    assert "--listen-port=70000" in capsys.readouterr().err
+    assert "listenPort=70000" in capsys.readouterr().err
     path = tmp_path / "ns.conf"
     path.write_text("listenPort=high")
     assert standalone.run(str(path), None) == 2

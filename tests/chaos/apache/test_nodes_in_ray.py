@@ -93,7 +93,7 @@ def host() -> Iterator[RayHost]:
 @pytest.fixture
 def world(tmp_path: Path, host: RayHost) -> Iterator[World]:
     clock = RealClock.starting_now()
-    with PortHolder() as ports, Cluster(host, clock) as cluster:
+    with PortHolder() as ports, Cluster(clock) as cluster:
         yield World(tmp_path, cluster, ports, clock)
 
 
