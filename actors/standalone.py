@@ -114,6 +114,8 @@ def read_settings(config_file: str | None) -> dict[str, str]:
             content = file.read(CONFIG_MAX + 1)
         if len(content) > CONFIG_MAX:
             raise ValueError(f"it is longer than {CONFIG_MAX} B")
+        if b"\0" in content:
+            raise ValueError("it is not text")
         return parse_properties(content)
     except OSError as exc:
         raise ValueError(f"{config_file}: cannot be read: {exc.strerror or exc}") from exc

@@ -35,7 +35,7 @@ from .reports.answers import Answers, answers, counted, of_incident
 from .reports.ci import append, read_incident, replay_line, summary
 from .reports.cost import Cost, cost_of
 from .reports.terminal import left_out_line, print_answers
-from .scenarios.document import read
+from .scenarios.document import read, read_file
 from .scenarios.loading import load, parse
 from .scenarios.model import Scenario
 from .settings.catalogue import CATALOGUE, key_of
@@ -189,7 +189,7 @@ def _recorded(file: Path) -> Scenario:
     try:
         return load(file, reads_defect=False)
     except ScenarioError as exc:
-        versions = read(file.read_text(encoding="utf-8"), file=str(file)).get("versions")
+        versions = read_file(file).get("versions")
         if other := _other_version(versions if isinstance(versions, Mapping) else {}):
             allowed = f"what nemesrv {version('nemesrv')} knows; the run was recorded by {other}: judge it with that"
             raise ScenarioError(exc.file, exc.key, exc.value, allowed) from exc

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from .checks import CHECKS
 from .checks.cause import first_wrong
 from .checks.check import Group
-from .errors import HarnessError
+from .errors import ScenarioError
 from .experiment.run_folder import RunFolder
 from .installation import require_extras
 from .reports.ci import INCIDENT, junit, replay_line
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def read_verdicts(folder: RunFolder) -> list[Verdict]:
-    """The run's verdicts with their findings. Raises HarnessError if the run was never judged."""
+    """The run's verdicts with their findings. Raises ScenarioError if the run was never judged."""
     try:
         document = json.loads(folder.verdicts_file.read_text(encoding="utf-8"))
         found = _read_findings(folder)
@@ -36,8 +36,8 @@ def read_verdicts(folder: RunFolder) -> list[Verdict]:
             )
             for verdict in map(Verdict.from_json, document["checks"])
         ]
-    except (OSError, ValueError, KeyError) as exc:
-        raise HarnessError(f"{folder.verdicts_file} cannot be read: judge the run first with nemesrv check") from exc
+    except (OSError, ValueError, KeyError, TypeError) as exc:
+        raise ScenarioError(str(folder.verdicts_file), "", "", "verdicts, which `nemesrv check` writes") from exc
 
 
 def read_left_out(folder: RunFolder) -> dict[str, str]:
@@ -61,7 +61,7 @@ def _read_findings(folder: RunFolder) -> dict[str, list[Finding]]:
 
 
 def write_reports(folder: RunFolder) -> None:
-    """Write junit.xml and report.html. Raises HarnessError if the folder has no verdicts."""
+    """Write junit.xml and report.html. Raises ScenarioError if the folder has no verdicts."""
     require_extras("the report", "report")
     scenario, verdicts = folder.scenario(), read_verdicts(folder)
     from .reports.html import RunToDraw, html_of  # Bokeh: half a second that other commands need not wait for

@@ -9,7 +9,7 @@ import click
 from ..errors import ScenarioError
 from ..installation import require_extras
 from .ending import supervised
-from .options import WholeNumber, quiet_option, set_option
+from .options import SEED, WholeNumber, quiet_option, set_option
 
 
 @click.command()
@@ -19,7 +19,7 @@ from .options import WholeNumber, quiet_option, set_option
 @click.option("--set-b", "sets_b", multiple=True, metavar="KEY=VALUE", help="Like --set, but only for side B's runs.")
 @click.option("--runs", type=WholeNumber(1, 100), help="How many times to run each scenario, A and B (default: 5).")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder that keeps the new run folders (default: none).")
-@click.option("--seed", type=WholeNumber(min=0), help="Seed of the first run of A and of B (default: random).")
+@click.option("--seed", type=SEED, help="Seed of the first run of A and of B (default: random).")
 @quiet_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
 @supervised
@@ -53,10 +53,14 @@ def compare(
     alone = len(sides) == 1 and bool(sets_a or sets_b)
     if len(sides) != 2 and not alone:
         raise ScenarioError("compare", "A B", " ".join(sides), "two run folders or scenarios, or one with --set-b")
-    both = [
-        Side.of(name, word, sets, own, again=alone)
-        for name, word, own in (("A", sides[0], sets_a), ("B", sides[-1], sets_b))
-    ]
+    both = []
+    for name, word, own in (("A", sides[0], sets_a), ("B", sides[-1], sets_b)):
+        side = Side.of(name, word, sets, again=alone)
+        try:
+            both.append(Side.of(name, word, (*sets, *own), again=alone) if own else side)
+        except ScenarioError as exc:
+            file = f"--set-{name.lower()}" if exc.file == "--set" else exc.file
+            raise ScenarioError(file, exc.key, exc.value, exc.allowed) from exc
     from ..proof.statistics.compare import Sides, print_sides
 
     a, b = measure(both, sets=sets, quiet=quiet or as_json, **said)

@@ -10,7 +10,7 @@ from click.shell_completion import CompletionItem
 from ...remoting.node.profile import Profile
 from ..errors import ScenarioError, nearest
 from .ending import say, supervised
-from .options import AppendedFile, WholeNumber, json_option, summary_option
+from .options import SEED, AppendedFile, WholeNumber, json_option, summary_option
 
 OPEN_FILES = 16_384
 START_GUESS_S, AT_ONCE_GUESS = 2.0, 64
@@ -70,7 +70,7 @@ def _rules(_context: click.Context, _parameter: click.Parameter, incomplete: str
     help="Write the measured behaviour of the program CMD into this file, as a client profile for --profile.",
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for results (default: runs/conform/TIMESTAMP).")
-@click.option("--seed", type=WholeNumber(0), default=0, show_default=True, help="Seed of the servers' random choices.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the servers' random choices.")
 @json_option
 @summary_option
 @click.argument("cmd", nargs=-1, type=click.UNPROCESSED, metavar="-- CMD [ARGS]...")

@@ -22,7 +22,10 @@ CALL_LIMIT_S = 120.0
 @click.argument("do", metavar="DO")
 @click.argument("targets", nargs=-1, metavar="[LINK|NODE|HOST|FAULT]...")
 @click.option(
-    "--for", "for_s", type=Number(min=0, min_open=True), help="Seconds of RocketMQ time after which the fault ends."
+    "--for",
+    "for_s",
+    type=Number(min=0, min_open=True, max=100_000),
+    help="Seconds of RocketMQ time after which the fault ends.",
 )
 @click.option(
     "--stream",

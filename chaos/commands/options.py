@@ -38,8 +38,8 @@ class Number(click.FloatRange):
 
     @property
     def _bounds(self) -> str:
-        said = [] if self.min is None else [f"{'above' if self.min_open else 'of at least'} {self.min:g}"]
-        said += [] if self.max is None else [f"{'below' if self.max_open else 'at most'} {self.max:g}"]
+        said = [] if self.min is None else [f"{'above' if self.min_open else 'of at least'} {self.min}"]
+        said += [] if self.max is None else [f"{'below' if self.max_open else 'at most'} {self.max}"]
         return f" {' and '.join(said)}" if said else ""
 
 
@@ -47,6 +47,9 @@ class WholeNumber(Number):
     name = "integer range"
     _is_of = int
     _noun = "whole number"
+
+
+SEED = WholeNumber(0, 2**62)
 
 
 class Matching(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.3, and we take 8.1

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from .options import Number, WholeNumber, json_option, quiet_option, scenario_names
+from .options import SEED, Number, WholeNumber, json_option, quiet_option, scenario_names
 
 
 def _kinds(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -60,7 +60,7 @@ def _kinds(_context: click.Context, _parameter: click.Parameter, incomplete: str
 @click.option("--runs", type=WholeNumber(1, 10_000), default=8, show_default=True, help="Number of simulated runs.")
 @click.option(
     "--seed",
-    type=WholeNumber(min=0),
+    type=SEED,
     default=1,
     show_default=True,
     help="Random seed of the first run. Each following run uses the next higher seed.",

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from .ending import supervised
-from .options import EPISODE_PLACE, WholeNumber, json_option, quiet_option, set_option
+from .options import EPISODE_PLACE, SEED, WholeNumber, json_option, quiet_option, set_option
 
 EXIT_STATUS = {"again": 0, "in part": 1, "not": 1, "nothing": 3}
 
@@ -25,7 +25,7 @@ EXIT_STATUS = {"again": 0, "in part": 1, "not": 1, "nothing": 3}
 )
 @click.option(
     "--seed",
-    type=WholeNumber(min=0),
+    type=SEED,
     help="Random seed of the replay (default: the recorded run's seed, else a random seed).",
 )
 @set_option

@@ -21,7 +21,7 @@ from .ending import supervised
 )
 @click.option(
     "--seed",
-    type=options.WholeNumber(min=0),
+    type=options.SEED,
     help="Random seed of the run (default: the scenario's seed, else a random seed, which is printed).",
 )
 @click.option(

@@ -36,20 +36,10 @@ class Side:
     scenario: Scenario | None = None
 
     @classmethod
-    def of(cls, name: str, word: str, sets: Sequence[str], own: Sequence[str], *, again: bool) -> Side:
-        """Make a side from a folder, or from a scenario's name or file. With `sets`, changes `own` to this side or
-        `again`, the runs of a folder are repeated. Raises ScenarioError for any other text.
+    def of(cls, name: str, word: str, sets: Sequence[str], *, again: bool) -> Side:
+        """Make a side from a folder, or from a scenario's name or file. With `sets` or `again`, the runs of a folder
+        are repeated. Raises ScenarioError for any other text.
         """
-        try:
-            return cls._of(name, word, (*sets, *own), again=again)
-        except ScenarioError as exc:
-            keys = [text.partition("=")[0].strip() for text in own]
-            if exc.file != "--set" or not (exc.value in map(repr, own) or any(key and key in exc.key for key in keys)):
-                raise
-            raise ScenarioError(f"--set-{name.lower()}", exc.key, exc.value, exc.allowed) from exc
-
-    @classmethod
-    def _of(cls, name: str, word: str, sets: Sequence[str], *, again: bool) -> Side:
         if word in all_shipped() or Path(word).is_file():
             return cls(name, scenario=find(word, sets))
         folders = run_folders(name, Path(word))

@@ -115,18 +115,16 @@ def _new(wanted: Path) -> Path:
 
 
 def refuse_used(out: Path | None) -> None:
-    """Raise ScenarioError if `--out` names a file or a folder that is not empty, or one that cannot
-    be created. Raise OSError if the disk is full."""
+    """Raise ScenarioError if `--out` names a file, a folder that is not empty, or one that cannot be written."""
     if out is None:
         return
     try:
-        if not out.exists():
-            TemporaryDirectory(dir=next(each for each in out.absolute().parents if each.exists())).cleanup()
-            return
-        if not out.is_dir():
+        if out.exists() and not out.is_dir():
             raise ScenarioError("--out", "", str(out), "an empty or new folder; this is a file")
-        if any(out.iterdir()):
+        if out.exists() and any(out.iterdir()):
             raise ScenarioError("--out", "", str(out), "an empty or new folder; this one is not empty")
+        path = out.absolute()
+        TemporaryDirectory(dir=next(each for each in (path, *path.parents) if each.exists())).cleanup()
     except OSError as exc:
         raise _refusal(out, exc) from exc
 

@@ -280,7 +280,7 @@ class RunningCluster:
         left out."""
         hosts = self._hosts()
         if not hosts:
-            allowed = "for a cluster on several hosts of a Ray cluster, or with `placement: {hosts: […]}`"
+            allowed = "a fault of nodes or links: only a cluster on several hosts, or with `placement`, has hosts"
             raise ScenarioError(of, "do", entry["do"], allowed)
         document = self.scenario.model_dump(mode="json")
         where = {node: {"host": host} for host, nodes in hosts.items() for node in nodes}

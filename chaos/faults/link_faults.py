@@ -92,8 +92,8 @@ class Latency(LinkFault):
     delayed twice."""
 
     do: Literal["latency"] = "latency"
-    latency_ms: float = Field(gt=0)
-    jitter_ms: float = Field(0.0, ge=0)
+    latency_ms: float = Field(gt=0, le=100_000_000)
+    jitter_ms: float = Field(0.0, ge=0, le=100_000_000)
     title = "latency"
     injection = "toxiproxy.latency"
     injected = "Toxiproxy's `latency` toxic: every byte arrives `latency_ms` later, more or less by up to `jitter_ms`"
@@ -119,7 +119,7 @@ class Latency(LinkFault):
 
 class Bandwidth(LinkFault):
     do: Literal["bandwidth"] = "bandwidth"
-    rate_kb_s: int = Field(gt=0)
+    rate_kb_s: int = Field(gt=0, le=100_000_000)
     title = "bandwidth"
     injection = "toxiproxy.bandwidth"
     injected = "Toxiproxy's `bandwidth` toxic: at most `rate_kb_s` kilobytes pass per second"

@@ -3,6 +3,7 @@ duplicate keys, and aliases that contain themselves or expand too far."""
 
 import re
 from collections.abc import Collection
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -59,6 +60,23 @@ FORMER_KEYS = (("prove_faults", False), ("workload", "clients_per_process", 1))
 """What run folders of earlier versions say that is no key any more, and how they say that it was not asked for."""
 
 
+def read_file(path: Path) -> dict[str, Any]:
+    """Return the document of a YAML file. Raises ScenarioError with one sentence."""
+    file = str(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError as exc:
+        raise ScenarioError(file, "", "no such file", "") from exc
+    except OSError as exc:
+        raise ScenarioError(file, "", "", f"a readable YAML file ({exc.strerror})") from exc
+    except UnicodeDecodeError as exc:
+        line = exc.object.count(b"\n", 0, exc.start) + 1
+        raise ScenarioError(
+            file, f"line {line}", f"it is not UTF-8 text (byte 0x{exc.object[exc.start]:02x})", ""
+        ) from exc
+    return read(text, file=file)
+
+
 def read(text: str, *, file: str) -> dict[str, Any]:
     """Return the document of a YAML text. Raises ScenarioError if the text is no mapping, or not well-formed."""
     if len(text) > LETTERS_MAX:
@@ -72,7 +90,7 @@ def read(text: str, *, file: str) -> dict[str, Any]:
     except RecursionError as exc:
         raise ScenarioError(file, "", "lists and mappings are nested too deep", "") from exc
     if not isinstance(document, dict):
-        found = "an empty file" if document is None else f"a {type(document).__name__}"
+        found = "an empty file" if document is None else "a list" if isinstance(document, list) else "text"
         raise ScenarioError(file, "", found, "a mapping with the keys of a scenario")
     for *path, key, unasked in FORMER_KEYS:
         at = document.get(path[0]) if path else document

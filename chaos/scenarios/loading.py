@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from ..checks import CHECKS
 from ..checks.check import Group
 from ..errors import NotAllowed, ScenarioError, nearest
-from .document import change, read
+from .document import change, read_file
 from .implementations import said_by_command, with_defaults
 from .incident import IncidentModel
 from .model import CHECK_NAMES, NodeModel, Scenario
@@ -33,18 +33,7 @@ def load(
     implementation, and the profile unless `--set` sets the profile. Without `reads_defect`, the planted defect's file
     need not exist, because no node is started. Raises ScenarioError with one sentence."""
     file = str(path)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError as exc:
-        raise ScenarioError(file, "", "no such file", "") from exc
-    except OSError as exc:
-        raise ScenarioError(file, "", "", f"a readable YAML file ({exc.strerror})") from exc
-    except UnicodeDecodeError as exc:
-        line = exc.object.count(b"\n", 0, exc.start) + 1
-        raise ScenarioError(
-            file, f"line {line}", f"it is not UTF-8 text (byte 0x{exc.object[exc.start]:02x})", ""
-        ) from exc
-    document = read(text, file=file)
+    document = read_file(path)
     if implementation is not None:
         document["cluster"] = said_by_command(document.get("cluster"), implementation)
     changes = [change(one, document, Scenario.model_fields) for one in sets]
@@ -141,7 +130,7 @@ def fixed(path: Path) -> Scenario:
     """Return the scenario in this file, changed by its incident's fix."""
     scenario = load(path)
     assert scenario.incident is not None
-    document = with_defaults({"name": path.stem, **read(path.read_text(encoding="utf-8"), file=str(path))}, str(path))
+    document = with_defaults({"name": path.stem, **read_file(path)}, str(path))
     return _without_incident(document, scenario.incident, file=str(path))
 
 

@@ -207,7 +207,7 @@ class Scenario(Strict):
     incident: IncidentModel | None = None
     """The reported incident that this repeats."""
     checks: tuple[str, ...] = Field(min_length=1)
-    seed: int | None = Field(None, ge=0)
+    seed: int | None = Field(None, ge=0, le=2**62)
     clock: Literal["real", "virtual"] | None = None
     """The clock of the run; None: as the command says."""
     defect: str | None = None

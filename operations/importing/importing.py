@@ -4,6 +4,7 @@ LOGS ─► gather (Spark) ─► reconstruct ─► episodes_of ─► history/
 """
 
 import json
+import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -99,11 +100,11 @@ def offsets_given(given: Sequence[str]) -> dict[str, float]:
     for text in given:
         source, _, offset = text.rpartition("=")
         said = re.fullmatch(r"([+-]?\d+(?:\.\d+)?)(ms|s|m|h|d)", offset.strip())
-        if said is None or not source:
-            raise ScenarioError(
-                "--offset", "", repr(text), "SOURCE=+1.5s, how far that source's clock is ahead, in ms, s, m, h or d"
-            )
-        found[source] = float(said[1]) * units[said[2]]
+        ahead_ms = math.inf if said is None or not source else float(said[1]) * units[said[2]]
+        if abs(ahead_ms) > 36_500 * units["d"]:
+            allowed = "SOURCE=+1.5s, how far that source's clock is ahead, in ms, s, m, h or d, up to 36500d"
+            raise ScenarioError("--offset", "", repr(text), allowed)
+        found[source] = ahead_ms
     return found
 
 

@@ -18,7 +18,7 @@ from ...chaos.history.stored import parquet_files
 from ...chaos.history.transitions import EVENTS, later_lists_of, lists_of
 from ...chaos.oracle.intervals import grouped
 from ...chaos.oracle.world import World
-from ...chaos.scenarios.document import read as read_document
+from ...chaos.scenarios.document import read_file
 from .phases import EVENTS as OF_PHASES
 from .phases import phases_in
 
@@ -67,7 +67,7 @@ class Original:
 
 def rows_of(folder: Path, events: Collection[str] = WANTED) -> list[Row]:
     """Return the history's rows of these events in order. Raises ScenarioError for a missing or empty history."""
-    if not parquet_files(folder):
+    if not folder.is_dir() or not parquet_files(folder):
         missing = "it has no history" if folder.is_dir() else "there is no such folder"
         allowed = f"a run folder, which `nemesrv run` or `nemesrv import` leaves; {missing}"
         raise ScenarioError("replay", "RUN_DIR", str(folder), allowed)
@@ -81,7 +81,7 @@ def recorded(folder: Path, rows: list[Row], *, virtual: bool) -> Original:
     """Return the original run in a run folder of nemesrv. Its scenario is scenario.yaml with each node's recorded timer
     phase and NameServer list."""
     file = folder / "scenario.yaml"
-    document = {"name": file.stem, **read_document(file.read_text(encoding="utf-8"), file=str(file))}
+    document = {"name": file.stem, **read_file(file)}
     world = World.of_rows(rows)
     begin_ms = world.timeline_ms
     notes: list[str] = []

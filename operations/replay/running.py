@@ -75,8 +75,7 @@ def read_original(folder: Path, wanted: ReplayOptions) -> Original:
         return imported(folder, rows, wanted.hypotheses or {}, wanted.episodes, virtual=wanted.virtual)
     if wanted.hypotheses or wanted.episodes:
         option = "--hypothesis" if wanted.hypotheses else "--episode"
-        allowed = f"said of an import, which has an incident.json; {folder} has none"
-        raise ScenarioError(option, "", "an episode", allowed)
+        raise ScenarioError(option, "", "", f"an import with it, which has an incident.json; {folder} has none")
     if not (folder / "scenario.yaml").is_file():
         allowed = "a run with a scenario.yaml, or an import with an incident.json, beside its history"
         raise ScenarioError("replay", "RUN_DIR", str(folder), allowed)

@@ -65,12 +65,14 @@ def _elsewhere(uri: str, spark: SparkSession) -> Stored:
             if found is not None:
                 return found
     except Exception as exc:
-        why = " ".join(str(getattr(exc, "java_exception", exc)).split())[:300]
-        raise HarnessError(
-            f"{uri} cannot be read: {why} (Spark needs that file system's library and rights, e.g. hadoop-aws for s3a, "
-            "in spark-defaults.conf)"
-        ) from exc
+        raise _unreadable(uri, exc) from exc
     raise HarnessError(f"{uri} holds no history: no Parquet file in it or in its folder history")
+
+
+def _unreadable(uri: str, exc: Exception) -> HarnessError:
+    why = " ".join(str(getattr(exc, "java_exception", exc)).split())[:300]
+    needs = "Spark needs that file system's library and rights, e.g. hadoop-aws for s3a, in spark-defaults.conf"
+    return HarnessError(f"{uri} cannot be read: {why} ({needs})")
 
 
 def _listed(uri: str, spark: SparkSession) -> Stored | None:
@@ -91,9 +93,12 @@ def _hadoops(uri: str, spark: SparkSession) -> tuple[Any, Any]:
 def read_text(uri: str, spark: SparkSession) -> str | None:
     """A small text file that is not on this machine, e.g. a run's scenario.yaml; None if it is not there."""
     uri = spark_uri(uri, spark)
-    system, path = _hadoops(uri, spark)
-    if not system.exists(path):
-        return None
+    try:
+        system, path = _hadoops(uri, spark)
+        if not system.exists(path):
+            return None
+    except Exception as exc:
+        raise _unreadable(uri, exc) from exc
     rows = spark.read.text(uri, wholetext=True).collect()
     return str(rows[0][0]) if rows else ""
 

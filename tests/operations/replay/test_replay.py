@@ -70,7 +70,7 @@ def test_a_run_without_its_scenario_and_a_folder_without_a_history_are_refused(f
     (tmp_path / "history").symlink_to(folder / "history")
     with pytest.raises(ScenarioError, match=r"a run with a scenario\.yaml, or an import with an incident\.json"):
         read_original(tmp_path, ReplayOptions())
-    with pytest.raises(ScenarioError, match="--hypothesis: an episode is not allowed; expected said of an import"):
+    with pytest.raises(ScenarioError, match="--hypothesis: expected an import with it"):
         read_original(folder, ReplayOptions(hypotheses={1: 2}))
     with pytest.raises(ScenarioError, match=r"--set: setle_s: 3 is not allowed|setle_s"):
         again(read_original(folder, ReplayOptions()), tmp_path / "out", "setle_s=3")
