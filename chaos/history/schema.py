@@ -1,6 +1,8 @@
 """The catalogue of the history's columns and events, for recorder, merge, checks, report and docs/history.md.
 columns.toml has a line for each column, events.toml an entry for each event."""
 
+from __future__ import annotations
+
 import json
 import tomllib
 from collections.abc import Mapping
